@@ -1,0 +1,1 @@
+"""Floor 2, room: where applied events are handed on to."""
