@@ -2,9 +2,9 @@
 
     python3 packaging/bootstrap.py VENV LOCK...
 
-Installs what the locks name, checked against their hashes, then the project itself in editable form. Where packages
-come from is left to the machine's own pip settings. Needs nothing but Python: pip is taken from the new environment,
-or from the machine where Debian's python3-venv is missing.
+Installs what the locks name, checked against their hashes, then the project itself in editable
+form. Where packages come from is left to the machine's own pip settings. pip is taken from the new
+environment, or from the machine where Debian's python3-venv is missing.
 """
 
 import importlib.util
