@@ -1,0 +1,1 @@
+"""Each witness shows one durability promise kept, and catches a planted fault."""
