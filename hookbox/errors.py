@@ -8,6 +8,7 @@
     ├── StoreError          the database cannot take or give what was asked
     │   ├── StoreBusy       somebody else holds the write lock
     │   ├── StoreFull       no space left for a commit
+    │   ├── StoreRejected   a row breaks the schema's rules: a mistake of ours
     │   └── StoreDamaged    the file is not, or no longer, a sound hookbox database
     ├── FeedError           the poller's upstream said no
     │   ├── CursorExpired   the events after the cursor are gone; never use that cursor again
@@ -105,6 +106,10 @@ class StoreBusy(StoreError):
 
 class StoreFull(StoreError):
     """No space left on the disk that holds the database. Free some; the box goes on by itself."""
+
+
+class StoreRejected(StoreError):
+    """A row breaks the schema's rules. A mistake of ours; whoever sent it is not to blame."""
 
 
 class StoreDamaged(StoreError):

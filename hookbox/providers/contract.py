@@ -113,6 +113,7 @@ class Provider:
     configure(provider, table) -> the provider as this source uses it; takes the keys of `options` out of the source's
     table; raises ConfigError. simulate(simulation) -> Signed; raises OperatorError for a kind this sender does not have.
     `retry_schedule_s`: seconds between attempts; empty where unknown. `retry_horizon_s`: first to last automatic attempt.
+    `needs_secret`: without one every delivery is told to come back; False where a certificate proves the sender.
     `patience_s`: how long the sender waits for our answer. `kinds`: what `simulate` can make.
     """
 
@@ -127,6 +128,7 @@ class Provider:
     patience_s: float | None = None
     key_kind: KeyKind
     console_steps: tuple[str, ...] = ()
+    needs_secret: bool = True
     headers_kept: frozenset[str] = frozenset()
     options: frozenset[str] = frozenset()
     kinds: tuple[Kind, ...] = ()
@@ -137,13 +139,17 @@ class Provider:
     normalize: Callable[[StoredEvent], tuple[Notification, ...]]
     simulate: Callable[[Simulation], Signed] | None = None
     certificate_url: Callable[[Delivery], str] | None = None
-    configure: Callable[["Provider", Table], "Provider"] = lambda provider, table: no_options(provider, table)
+    configure: Callable[["Provider", Table], "Provider"] = lambda provider, table: no_options(
+        provider, table
+    )
 
 
 def no_options(provider: Provider, table: Table) -> Provider:
     """`configure` of a provider that has no settings of its own."""
     for key in table:
         raise ConfigError(
-            f"{provider.name} has no setting `{key}`", where=key, mend="remove the line, or check its spelling"
+            f"{provider.name} has no setting `{key}`",
+            where=key,
+            mend="remove the line, or check its spelling",
         )
     return provider

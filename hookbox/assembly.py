@@ -1,0 +1,119 @@
+"""Assembly: settings become live sources. Pure but for reading the secrets that the settings refer to.
+
+`hookbox check`, `hookbox serve` and a reload all come through here, so that what `check` lets pass is what runs.
+"""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hookbox.errors import ConfigError
+from hookbox.flows.sources import Source
+from hookbox.model import Slot
+from hookbox.providers import PROVIDERS
+from hookbox.providers.contract import Answers, Key, Provider, Trust
+from hookbox.settings import Reference, Settings, SourceSettings, line_of
+
+# Opened secrets of the sealed store: source name -> slot -> text.
+Sealed = Mapping[str, Mapping[Slot, str]]
+
+
+def live_sources(settings: Settings, ids: Mapping[str, int], sealed: Sealed) -> dict[str, Source]:
+    """Every configured source, ready to prove deliveries. `ids`: the store's id of each name.
+
+    Raises ConfigError with the line, the reason and the mend.
+    """
+    return {each.name: _live(settings, each, ids.get(each.name, 0), sealed) for each in settings.sources}
+
+
+def providers_of(settings: Settings) -> dict[str, str]:
+    """Source name -> provider name, for the store to remember."""
+    return {each.name: each.provider for each in settings.sources}
+
+
+def _live(settings: Settings, chosen: SourceSettings, source_id: int, sealed: Sealed) -> Source:
+    try:
+        provider = configured(chosen, settings.server.public_url)
+        keys = _keys(chosen, provider, sealed.get(chosen.name, {}))
+    except ConfigError as error:
+        raise _placed(settings, chosen, error) from error
+    _check_retention(settings, chosen, provider)
+    return Source(
+        name=chosen.name,
+        id=source_id,
+        provider=provider,
+        trust=Trust(keys=keys, tolerance_s=None if chosen.skew == "observe" else provider.tolerance_s),
+        body_max=chosen.body_max or settings.server.body_max,
+    )
+
+
+def configured(chosen: SourceSettings, public_url: str | None) -> Provider:
+    """The provider as this source uses it. Raises ConfigError, its `where` inside the source's table."""
+    provider = PROVIDERS.get(chosen.provider)
+    if provider is None:
+        near = difflib.get_close_matches(chosen.provider, PROVIDERS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(PROVIDERS))}"
+        raise ConfigError(f"no provider is called {chosen.provider!r}", where="provider", mend=hint)
+    options = dict(chosen.options)
+    if "url" in provider.options and "url" not in options and public_url:
+        options["url"] = f"{public_url.rstrip('/')}/hooks/{chosen.name}"
+    provider = provider.configure(provider, options)
+    if chosen.tolerance_s is not None:
+        provider = replace(provider, tolerance_s=chosen.tolerance_s)
+    return replace(provider, answers=_answers(provider.answers, chosen.responses))
+
+
+def _answers(answers: Answers, responses: Mapping[str, int]) -> Answers:
+    """The provider's response map with what the source's `[responses]` says instead."""
+    return Answers(
+        ok=responses.get("ok", answers.ok),
+        refused=responses.get("refused", answers.refused),
+        unreadable=responses.get("unreadable", answers.unreadable),
+        busy=responses.get("busy", answers.busy),
+        refused_by={} if "refused" in responses else answers.refused_by,
+    )
+
+
+def _keys(chosen: SourceSettings, provider: Provider, sealed: Mapping[Slot, str]) -> tuple[Key, ...]:
+    """The usable secrets, current first. A slot without reference is the sealed store's, and may be empty."""
+    slots: tuple[tuple[Slot, str, Reference | None], ...] = (
+        (Slot.CURRENT, "secret", chosen.secret),
+        (Slot.PREVIOUS, "previous_secret", chosen.previous_secret),
+    )
+    found = []
+    for slot, setting, reference in slots:
+        try:
+            text = reference.read() if reference is not None else sealed.get(slot)
+            if text is not None:
+                found.append(Key(slot=slot, material=provider.read_secret(text)))
+        except ConfigError as error:
+            raise ConfigError(error.message, where=setting, mend=error.mend) from error
+    return tuple(found)
+
+
+def secret_text(chosen: SourceSettings, sealed: Mapping[Slot, str]) -> str:
+    """The current secret as text, to sign a simulated request with; empty where the source has none."""
+    if chosen.secret is not None:
+        return chosen.secret.read()
+    return sealed.get(Slot.CURRENT, "")
+
+
+def _placed(settings: Settings, chosen: SourceSettings, error: ConfigError) -> ConfigError:
+    """The error with its full name and the line it stands on."""
+    path = ("source", chosen.name, *(error.where.split(".") if error.where else ()))
+    line = error.line or line_of(settings.text, path) or chosen.line
+    return ConfigError(error.message, where=".".join(path), mend=error.mend, line=line or None)
+
+
+def _check_retention(settings: Settings, chosen: SourceSettings, provider: Provider) -> None:
+    """An event's key must be known for as long as the sender may send the event again."""
+    needed_s = max(provider.retry_horizon_s or 0, provider.tolerance_s or 0)
+    if settings.retention.keys_s >= needed_s:
+        return
+    raise ConfigError(
+        f"keys are kept {settings.retention.keys_s / 3600:g} h, but {provider.title} (source {chosen.name}) may send "
+        f"an event again for {needed_s / 3600:g} h; a late retry would count twice",
+        where="retention.keys",
+        mend=f'write keys = "{-(-needed_s // 3600)}h" or more; "90d" is the default',
+        line=line_of(settings.text, ("retention", "keys")),
+    )

@@ -1,0 +1,180 @@
+"""Receive: one delivery, from its raw bytes to rows that survive a power cut.
+
+Prove who sent it, split it into events, have the writer store them, and only then say so. Expected outcomes are values
+here; the door turns them into this sender's HTTP statuses. Nothing that was proved is lost: what cannot be read, or
+trips over a mistake of ours, goes to quarantine.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hookbox.clock import Clock
+from hookbox.errors import Overloaded, Reason, Refused, StoreBusy, StoreError, StoreFull, Unintelligible
+from hookbox.flows.sources import Source
+from hookbox.flows.tally import Tally
+from hookbox.model import Admission, Delivery, Handshake, Rotten, Split
+from hookbox.providers.contract import VerifiedDelivery
+from hookbox.store.admissions import DeliveryRow, Proposal
+from hookbox.store.writer import BATCH_ROWS_MAX, Writer
+
+log = logging.getLogger("hookbox.receive")
+
+RETRY_SOON_S = 5  # overload and locks pass
+RETRY_LATER_S = 60  # a full disk or a wrong clock takes a person
+
+
+class Outcome(StrEnum):
+    """What became of a delivery."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    QUARANTINED = "quarantined"
+    HANDSHAKE = "handshake"
+    REFUSED = "refused"
+    BUSY = "busy"  # our fault: the sender should come back
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """The outcome of one delivery. `reason` goes with REFUSED, `retry_after_s` with BUSY, `answer` with HANDSHAKE.
+
+    `unreadable`: nothing of the delivery could be read as an event.
+    """
+
+    outcome: Outcome
+    admission: Admission = Admission()
+    reason: Reason | None = None
+    retry_after_s: int | None = None
+    answer: Handshake | None = None
+    unreadable: bool = False
+
+
+class Receiver:
+    """The receive flow with what it needs at hand. `stored` is called after every commit that brought something new."""
+
+    def __init__(self, writer: Writer, tally: Tally, clock: Clock, stored: Callable[[], None]) -> None:
+        self._writer, self._tally, self._clock, self._stored = writer, tally, clock, stored
+
+    async def receive(self, source: Source, delivery: Delivery) -> Receipt:
+        """Prove, split, store. Never raises for anything that a sender or the disk can do."""
+        try:
+            verified = self._verify(source, delivery)
+        except Refused as refusal:
+            return self._refuse(source, delivery, refusal)
+        split = _split(source, verified)
+        if isinstance(split, Handshake):
+            return Receipt(outcome=Outcome.HANDSHAKE, answer=split)
+        try:
+            async with asyncio.timeout(source.deadline_s):
+                admission = await self._writer.admit(_proposals(source, verified, split))
+        except (Overloaded, TimeoutError, StoreError) as trouble:
+            return _busy(source, trouble)
+        if admission.new:
+            self._stored()
+        return Receipt(
+            outcome=_outcome(admission), admission=admission, unreadable=bool(split.rotten) and not split.events
+        )
+
+    def refused(self, source: Source, delivery: Delivery, reason: Reason) -> Receipt:
+        """The door itself refused (a body past its cap); counted like any other refusal."""
+        return self._refuse(source, delivery, Refused(reason))
+
+    def _verify(self, source: Source, delivery: Delivery) -> VerifiedDelivery:
+        if not source.trust.keys and source.provider.needs_secret:
+            raise Refused(Reason.NO_SECRET)
+        verified = source.provider.verify(delivery, source.trust, self._clock.now())
+        self._tally.proved(source.id, verified.slot, delivery.received_at)
+        self._observe(source, verified)
+        return verified
+
+    def _observe(self, source: Source, verified: VerifiedDelivery) -> None:
+        """Under `skew = "observe"` a delivery outside the window is accepted, and counted as what it would have been."""
+        window_s = source.provider.tolerance_s
+        if source.trust.tolerance_s is None and window_s is not None and verified.skew_s is not None:
+            if abs(verified.skew_s) > window_s:
+                reason = Reason.STALE if verified.skew_s > 0 else Reason.FUTURE
+                self._tally.refused(source.id, reason, verified.skew_s, verified.delivery.remote)
+
+    def _refuse(self, source: Source, delivery: Delivery, refusal: Refused) -> Receipt:
+        self._tally.refused(source.id, refusal.reason, refusal.skew_s, delivery.remote)
+        if refusal.reason is Reason.NO_SECRET:  # ours to fix: set one, and the sender's retry is accepted
+            return Receipt(outcome=Outcome.BUSY, reason=refusal.reason, retry_after_s=RETRY_LATER_S)
+        return Receipt(outcome=Outcome.REFUSED, reason=refusal.reason)
+
+
+def _split(source: Source, verified: VerifiedDelivery) -> Split | Handshake:
+    """Authentic from here on: whatever goes wrong now is set aside, never refused."""
+    body = verified.delivery.body
+    try:
+        return source.provider.split(verified)
+    except Unintelligible as error:
+        return Split(rotten=(Rotten(reason=error.reason, content=body, key=error.key),))
+    except Exception:
+        log.exception("split failed source=%s bytes=%d", source.name, len(body))
+        return Split(rotten=(Rotten(reason="split_failed", content=body),))
+
+
+def _proposals(source: Source, verified: VerifiedDelivery, split: Split) -> list[Proposal]:
+    """The delivery in chunks small enough that a big batch never holds up a small one for long."""
+    row = _delivery_row(source, verified, split)
+    chunks = [
+        Proposal(delivery=row, events=split.events[at : at + BATCH_ROWS_MAX])
+        for at in range(0, len(split.events), BATCH_ROWS_MAX)
+    ]
+    if split.rotten or not chunks:
+        chunks.append(Proposal(delivery=row, rotten=split.rotten))
+    return chunks
+
+
+def _delivery_row(source: Source, verified: VerifiedDelivery, split: Split) -> DeliveryRow:
+    delivery = verified.delivery
+    return DeliveryRow(
+        source_id=source.id,
+        received_at=delivery.received_at,
+        signed_at=verified.signed_at,
+        via=delivery.via,
+        verified_by=verified.slot,
+        remote=delivery.remote,
+        headers=json.dumps(_kept_headers(source, delivery)),
+        body=delivery.body,
+        is_text=_is_text(delivery.body) and all(_is_text(e.content) for e in split.events if e.content),
+    )
+
+
+def _kept_headers(source: Source, delivery: Delivery) -> Mapping[str, str]:
+    kept = source.provider.headers_kept
+    if not kept:
+        return {}
+    named = ((name.decode("latin-1"), value) for name, value in delivery.headers)
+    return {name: value.decode("latin-1") for name, value in named if name in kept}
+
+
+def _is_text(content: bytes) -> bool:
+    if b"\0" in content:
+        return False
+    if content.isascii():
+        return True
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _outcome(admission: Admission) -> Outcome:
+    if admission.new:
+        return Outcome.ACCEPTED
+    if admission.conflicting or admission.quarantined:
+        return Outcome.QUARANTINED
+    return Outcome.DUPLICATE if admission.duplicate else Outcome.ACCEPTED
+
+
+def _busy(source: Source, trouble: Exception) -> Receipt:
+    """Our fault, in the log once per delivery: this is rare, and each one is a sender sent away."""
+    passing = isinstance(trouble, Overloaded | TimeoutError | StoreBusy) and not isinstance(trouble, StoreFull)
+    log.warning("not stored source=%s error=%s", source.name, str(trouble) or "no commit in time")
+    return Receipt(outcome=Outcome.BUSY, retry_after_s=RETRY_SOON_S if passing else RETRY_LATER_S)

@@ -1,0 +1,44 @@
+"""The sources as they are live right now: replaced as a whole on reload, read by everybody."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hookbox.providers.contract import Provider, Trust
+
+# The sender's patience less what the network and our own answer may take, and never past four seconds: the strictest
+# senders wait five.
+PATIENCE_SHARE = 0.8
+PATIENCE_MAX_S = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One configured sender: its provider as configured, what to trust, and its limits."""
+
+    name: str
+    id: int
+    provider: Provider
+    trust: Trust
+    body_max: int
+
+    @property
+    def deadline_s(self) -> float:
+        """How long the sender may be kept waiting before it is told to come back."""
+        patience_s = self.provider.patience_s
+        return PATIENCE_MAX_S if patience_s is None else min(PATIENCE_MAX_S, patience_s * PATIENCE_SHARE)
+
+
+class Sources:
+    """Looks sources up by name. `replace` swaps all of them between two requests."""
+
+    def __init__(self) -> None:
+        self._by_name: Mapping[str, Source] = {}
+
+    def replace(self, sources: Mapping[str, Source]) -> None:
+        self._by_name = sources
+
+    def get(self, name: str) -> Source | None:
+        return self._by_name.get(name)
+
+    def all(self) -> tuple[Source, ...]:
+        return tuple(self._by_name.values())

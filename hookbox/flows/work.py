@@ -1,0 +1,215 @@
+"""Work: the in-process worker that applies stored events.
+
+It claims a batch of `apply` jobs, works out what the events say, and settles that batch in the transaction that claims the
+next one. It gives way to senders. An event whose work fails is tried again, then set aside in quarantine; it never
+holds up the others.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from hookbox.clock import Clock
+from hookbox.errors import StoreError, StoreRejected
+from hookbox.flows.apply import apply
+from hookbox.flows.sources import Sources
+from hookbox.model import StoredEvent
+from hookbox.rules import backoff
+from hookbox.store import jobs, ledger, quarantine
+from hookbox.store.database import Transaction
+from hookbox.store.jobs import Job, Lease
+from hookbox.store.ledger import Applied
+from hookbox.store.writer import Writer
+
+log = logging.getLogger("hookbox.work")
+
+TARGET = "apply"
+BATCH_MAX = 100  # about 10 ms of work between two looks at the senders
+TRIES_MAX = 3
+TRY_AGAIN_AFTER_S = (5, 60)
+LONGEST_WAIT_MS = 3_600_000  # a job due later than this was put there by another clock
+LOOK_AGAIN_S = 60.0  # when nobody woke it: a missed wake-up costs a minute, never an event
+PAUSE_AFTER_TROUBLE_S = 1.0
+YIELD_SHARE = 10  # under constant load the worker takes one part in eleven of the time
+YIELD_MAX_S = 1.0
+FAILED = "apply_failed"
+CRASHED = "apply_crashed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Failure:
+    """One job whose work raised."""
+
+    job: Job
+    started_at: int
+    took_ms: int
+    error: str
+
+
+@dataclass(slots=True)
+class _Settlement:
+    """What the last batch came to, on its way into the store."""
+
+    lease: Lease
+    applied: list[tuple[Job, Applied]] = field(default_factory=list)
+    failed: list[_Failure] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claimed:
+    lease: Lease
+    jobs: Sequence[Job]
+    events: Sequence[StoredEvent]
+    next_due: int | None
+
+
+class Worker:
+    """Runs until cancelled; `stop` lets the batch at hand be settled first."""
+
+    def __init__(self, writer: Writer, sources: Sources, clock: Clock, instance: int) -> None:
+        self._writer, self._sources, self._clock, self._instance = writer, sources, clock, instance
+        self._token = 0
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self._busy_s = 0.0
+
+    def wake(self) -> None:
+        """There is something new to work on."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Settle what is at hand, claim nothing more, and end."""
+        self._stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work until stopped. Trouble with the store is waited out; what was worked out is kept meanwhile."""
+        settlement: _Settlement | None = None
+        while True:
+            self._wake.clear()
+            await self._writer.quiet(min(YIELD_MAX_S, self._busy_s * YIELD_SHARE + 0.05))
+            started = self._clock.monotonic()
+            try:
+                claimed = await self._turn(settlement)
+            except StoreRejected as error:
+                settlement = await self._single_out(settlement, error)
+                continue
+            except StoreError as error:
+                log.warning("worker waits error=%s", error)
+                if self._stopping:
+                    return
+                await self._pause(PAUSE_AFTER_TROUBLE_S)
+                continue
+            if self._stopping and not claimed.jobs:
+                return
+            settlement = await self._work_on(claimed)
+            self._busy_s = self._clock.monotonic() - started
+            if not claimed.jobs:
+                await self._pause(self._until(claimed.next_due))
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+
+    def _until(self, due: int | None) -> float:
+        if due is None:
+            return LOOK_AGAIN_S
+        return min(LOOK_AGAIN_S, max(0.01, (due - self._clock.now()) / 1000))
+
+    async def _turn(self, settlement: _Settlement | None) -> _Claimed:
+        """One transaction: settle the last batch, claim the next one."""
+        self._token += 1
+        lease = Lease(instance=self._instance, token=self._token)
+        limit = 0 if self._stopping else BATCH_MAX
+        now = self._clock.now()
+
+        def work(transaction: Transaction) -> _Claimed:
+            if settlement is not None:
+                _settle(transaction, settlement, now)
+            if not limit:
+                return _Claimed(lease=lease, jobs=(), events=(), next_due=None)
+            found = jobs.claim(
+                transaction, TARGET, lease, now=now, horizon=now + LONGEST_WAIT_MS, limit=limit
+            )
+            events = ledger.events(transaction, [job.event_id for job in found]) if found else ()
+            due = None if found else jobs.next_due(transaction, TARGET)
+            return _Claimed(lease=lease, jobs=found, events=events, next_due=due)
+
+        return await self._writer.write(work)
+
+    async def _single_out(self, settlement: _Settlement | None, error: StoreRejected) -> _Settlement | None:
+        """One of the batch cannot be stored: settle each alone, so that only that one counts as failed."""
+        if settlement is None:
+            raise error
+        log.error("batch refused jobs=%d error=%s", len(settlement.applied), error)
+        guilty = _Settlement(settlement.lease, failed=list(settlement.failed))
+        for job, applied in settlement.applied:
+            alone = _Settlement(settlement.lease, applied=[(job, applied)])
+            now = self._clock.now()
+            try:
+                await self._writer.write(partial(_settle, settlement=alone, now=now))
+            except StoreRejected as refused:
+                guilty.failed.append(_Failure(job=job, started_at=now, took_ms=0, error=str(refused)))
+            except StoreError:
+                guilty.applied.append((job, applied))
+        return guilty
+
+    async def _work_on(self, claimed: _Claimed) -> _Settlement:
+        settlement = _Settlement(claimed.lease)
+        events = {event.id: event for event in claimed.events}
+        for count, job in enumerate(claimed.jobs, 1):
+            self._work_out(job, events[job.event_id], settlement)
+            if count % 20 == 0:
+                await self._clock.sleep(0)  # senders' requests are read in between
+        return settlement
+
+    def _work_out(self, job: Job, event: StoredEvent, settlement: _Settlement) -> None:
+        source = self._sources.get(event.source)
+        started_at, started = self._clock.now(), self._clock.monotonic()
+        try:
+            settlement.applied.append((job, apply(source.provider if source else None, event)))
+        except Exception as error:  # a mistake of ours in a provider: this event waits, the others go on
+            log.exception("apply failed event=%d source=%s", event.id, event.source)
+            took_ms = round((self._clock.monotonic() - started) * 1000)
+            failure = _Failure(job=job, started_at=started_at, took_ms=took_ms, error=type(error).__name__)
+            settlement.failed.append(failure)
+
+
+def _settle(transaction: Transaction, settlement: _Settlement, now: int) -> None:
+    """Everything a batch came to, fenced: jobs that this lease no longer holds are left alone."""
+    lease = settlement.lease
+    ids = [job.id for job, _ in settlement.applied] + [failure.job.id for failure in settlement.failed]
+    held = jobs.owned(transaction, ids, lease)
+    kept = [(job, applied) for job, applied in settlement.applied if job.id in held]
+    if kept:
+        ledger.append(transaction, [applied for _, applied in kept])
+        jobs.complete(transaction, [job.id for job, _ in kept], lease, outcome="applied", now=now)
+    for failure in settlement.failed:
+        if failure.job.id in held:
+            _settle_failure(transaction, failure, now)
+
+
+def _settle_failure(transaction: Transaction, failure: _Failure, now: int) -> None:
+    job = failure.job
+    jobs.record_attempt(
+        transaction, job, started_at=failure.started_at, took_ms=failure.took_ms, outcome="error", excerpt=failure.error
+    )
+    if job.attempts + 1 < TRIES_MAX:
+        wait_s = backoff.delay_s(TRY_AGAIN_AFTER_S, job.attempts)
+        jobs.put_off(transaction, job.id, run_at=now + round(wait_s * 1000), outcome=failure.error)
+        return
+    jobs.exhaust(transaction, job.id, outcome=failure.error, now=now)
+    quarantine.set_aside(transaction, job.event_id, FAILED, now)
+
+
+def take_back(transaction: Transaction, instance: int, now: int) -> int:
+    """At start: jobs of dead processes are available again; an event that was there in three crashes is set aside."""
+    found = jobs.take_back(transaction, instance, now)
+    for job in found:
+        if job.exhausted and job.target == TARGET:
+            quarantine.set_aside(transaction, job.event_id, CRASHED, now)
+    return len(found)

@@ -1,0 +1,190 @@
+"""Runtime: the one place that makes the services, and knows in which order they start and stop.
+
+Start: lock, schema, writer, jobs of dead processes taken back, sources, worker; the doors open after that. Stop: the doors
+close first, then the worker settles, the counts are written, the writer folds the WAL and closes, and the lock goes last.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from hookbox import assembly
+from hookbox.clock import Clock
+from hookbox.errors import OperatorError
+from hookbox.flows import work
+from hookbox.flows.receive import Receiver
+from hookbox.flows.simulate import Simulations
+from hookbox.flows.sources import Sources
+from hookbox.flows.tally import Tally
+from hookbox.flows.work import Worker
+from hookbox.model import Kind, Slot
+from hookbox.providers.contract import Signed
+from hookbox.settings import Settings
+from hookbox.store import database, quarantine, secrets, sources
+from hookbox.store.database import Lock, Transaction
+from hookbox.store.secrets import Seal
+from hookbox.store.writer import Writer
+
+log = logging.getLogger("hookbox.runtime")
+
+STATE_MODE = 0o700
+
+
+def prepare_state(state: Path) -> None:
+    """The state directory, readable by nobody else. Raises OperatorError when it cannot be made."""
+    try:
+        state.mkdir(mode=STATE_MODE, parents=True, exist_ok=True)
+        state.chmod(STATE_MODE)
+    except OSError as error:
+        raise OperatorError(
+            f"the state directory {state} cannot be used: {error.strerror}; choose another with --state"
+        ) from error
+
+
+def open_secrets(transaction: Transaction, seal: Seal, names: Mapping[str, str]) -> assembly.Sealed:
+    """The sealed store's secrets of these sources, opened."""
+    return {
+        name: {slot: seal.open(box) for slot, box in secrets.of_owner(transaction, owner(name)).items()}
+        for name in names
+    }
+
+
+def owner(source: str) -> str:
+    """Under which name the sealed store keeps a source's secrets."""
+    return f"source.{source}"
+
+
+class Runtime:
+    """Everything that runs behind the doors. Made by `start`, ended by `stop`."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self.settings, self.clock = settings, clock
+        self.sources = Sources()
+        self.lock = Lock(settings.state)
+        self.writer = Writer(settings.state / database.FILE_NAME, clock)
+        self.tally = Tally(self.writer, clock)
+        self.simulations = Simulations(clock)
+        self.receiver: Receiver
+        self.worker: Worker
+        self.seal: Seal
+        self._tasks: list[asyncio.Task[None]] = []
+        self._worker_task: asyncio.Task[None] | None = None
+        self.ready = False
+
+    async def start(self) -> None:
+        """Raises ConfigError, StoreError or OperatorError, with nothing left running or held."""
+        os.umask(0o077)  # SQLite's files, the key, the socket: nobody else's business
+        prepare_state(self.settings.state)
+        self.lock.acquire()
+        try:
+            await self._open()
+        except BaseException:
+            await self.stop()
+            raise
+        self.ready = True
+
+    async def _open(self) -> None:
+        database.prepare(self.settings.state / database.FILE_NAME)
+        self.seal = secrets.load_seal(self.settings.state)
+        await self.writer.start()
+        instance = await self.writer.write(sources.next_instance)
+        taken = await self.writer.write(partial(work.take_back, instance=instance, now=self.clock.now()))
+        if taken:
+            log.warning("jobs of a process that died are available again jobs=%d", taken)
+        self.worker = Worker(self.writer, self.sources, self.clock, instance)
+        self.receiver = Receiver(self.writer, self.tally, self.clock, self.worker.wake)
+        await self._adopt(self.settings)
+        self._worker_task = asyncio.create_task(self.worker.run(), name="worker")
+        self._tasks.append(asyncio.create_task(self.tally.run(), name="tally"))
+
+    async def _adopt(self, settings: Settings) -> None:
+        """Make `settings` the ones in force, or raise and change nothing."""
+        names = assembly.providers_of(settings)
+        assembly.live_sources(settings, {}, await self._sealed(names))
+        ids = await self.writer.write(partial(sources.remember, providers=names))
+        self.sources.replace(assembly.live_sources(settings, ids, await self._sealed(names)))
+        self.settings = settings
+        for source in self.sources.all():
+            if not source.trust.keys and source.provider.needs_secret:
+                log.warning(
+                    "source has no secret, its senders are told to come back source=%s mend='hookbox secret set %s'",
+                    source.name, source.name,
+                )  # fmt: skip
+
+    async def _sealed(self, names: Mapping[str, str]) -> assembly.Sealed:
+        return await self.writer.write(partial(open_secrets, seal=self.seal, names=names))
+
+    async def reload(self, settings: Settings) -> None:
+        """Take new settings live between two requests. Raises ConfigError; then the old ones go on unchanged."""
+        fixed = (("server.listen", "server"), ("local.listen", "local"))
+        for name, table in fixed:
+            if getattr(settings, table).listen != getattr(self.settings, table).listen:
+                log.warning("setting takes effect at the next start setting=%s", name)
+        await self._adopt(settings)
+        log.info("configuration reloaded sources=%d", len(settings.sources))
+
+    async def stop(self) -> None:
+        """Lose nothing that was acknowledged; the doors are closed by now."""
+        self.ready = False
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._worker_task is not None:
+            self.worker.stop()
+            await asyncio.gather(self._worker_task, return_exceptions=True)
+            await self.tally.flush()
+        await self.writer.stop()
+        self.lock.release()
+
+    # --- what the private door can ask for
+
+    async def change_secrets(self, change: Callable[[Transaction], None]) -> None:
+        """Change the sealed store and use the outcome at once; refused as a whole when it leaves a source unusable."""
+        names = assembly.providers_of(self.settings)
+
+        def work(transaction: Transaction) -> assembly.Sealed:
+            change(transaction)
+            sealed = open_secrets(transaction, self.seal, names)
+            assembly.live_sources(self.settings, {}, sealed)
+            return sealed
+
+        sealed = await self.writer.write(work)
+        ids = {source.name: source.id for source in self.sources.all()}
+        self.sources.replace(assembly.live_sources(self.settings, ids, sealed))
+
+    async def set_secret(self, source: str, text: str, *, rotate: bool) -> None:
+        """Set the current secret of a source; with `rotate` the old one stays valid as the previous one."""
+        sealed, now = self.seal.close(text), self.clock.now()
+        if rotate:
+            await self.change_secrets(lambda t: secrets.rotate(t, owner(source), sealed, now))
+        else:
+            await self.change_secrets(lambda t: secrets.put(t, owner(source), Slot.CURRENT, sealed, now))
+
+    async def drop_secret(self, source: str, slot: Slot) -> None:
+        """Forget one slot of a source."""
+        await self.change_secrets(lambda t: secrets.drop(t, owner(source), slot))
+
+    async def simulate(self, name: str, kind: Kind, to: str) -> Signed:
+        """A correctly signed request of this source, for whoever asked to send. Raises OperatorError."""
+        source = self.sources.get(name)
+        if source is None:
+            raise OperatorError(f"no source is called {name!r}; see: hookbox source list")
+        chosen = next(each for each in self.settings.sources if each.name == name)
+        sealed = await self._sealed({name: ""})
+        text = assembly.secret_text(chosen, sealed.get(name, {}))
+        return self.simulations.make(source, kind, to, text)
+
+    async def accept_quarantined(self, entry_id: int) -> int:
+        """Let a quarantined thing through; the id of the event it is."""
+        now = self.clock.now()
+        event_id = await self.writer.write(partial(quarantine.accept, entry_id=entry_id, now=now))
+        self.worker.wake()
+        return event_id
+
+    async def discard_quarantined(self, entry_id: int, reason: str) -> None:
+        """Close a quarantined thing without effect."""
+        now = self.clock.now()
+        await self.writer.write(partial(quarantine.discard, entry_id=entry_id, reason=reason, now=now))

@@ -1,0 +1,281 @@
+"""Admissions: what arrived becomes rows, and the unique index decides what is new.
+
+Everything is set-based. Ids are given out here, rising, so that "new in this batch" is simply `id >= first`, the
+outbox is one INSERT … SELECT, and only a short row count makes it look for what was known already.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hookbox.model import Admission, Rotten, SplitEvent, Via
+from hookbox.store.database import Row, Transaction
+
+CONFLICT = "payload_digest_conflict"
+
+NEXT_IDS = """
+SELECT
+  (SELECT coalesce(max(id), 0) + 1 FROM delivery),
+  (SELECT coalesce(max(id), 0) + 1 FROM event),
+  (SELECT coalesce(max(id), 0) + 1 FROM quarantine_entry)
+"""
+INSERT_EVENTS = """
+INSERT INTO event
+  (id, source_id, key, digest, delivery_id, raw_kind, slice_start, slice_length, synthesised, content)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (source_id, key) DO NOTHING
+"""
+NEW_EVENTS = "SELECT id FROM event WHERE id >= :first"
+# Joined by key, never by position: the rows come back in any order.
+KNOWN_EVENTS = """
+SELECT wanted.key AS position, event.id, event.digest
+FROM json_each(:wanted) AS wanted
+CROSS JOIN event
+  ON event.source_id = json_extract(wanted.value, '$[0]')
+  AND event.key = json_extract(wanted.value, '$[1]')
+"""
+COUNT_DUPLICATES = """
+UPDATE event SET duplicates = duplicates + 1, last_duplicate_at = ? WHERE id = ?
+"""
+INSERT_QUARANTINE = """
+INSERT INTO quarantine_entry
+  (id, source_id, key, digest, reason, delivery_id, raw_kind, slice_start, slice_length, content, received_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (source_id, key, digest, reason)
+DO UPDATE SET repeats = repeats + 1, last_repeat_at = excluded.received_at
+"""
+NEW_QUARANTINE = "SELECT id FROM quarantine_entry WHERE id >= :first"
+INSERT_DELIVERIES = """
+INSERT INTO delivery (id, source_id, received_at, signed_at, via, verified_by, remote, headers, is_text, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO NOTHING
+"""
+INSERT_APPLY_JOBS = """
+INSERT INTO job (event_id, target, run_at)
+SELECT id, 'apply', :now FROM event WHERE id >= :first
+"""
+
+
+@dataclass(slots=True, kw_only=True)
+class Proposal:
+    """One verified delivery, or a chunk of a large one, on its way into the store.
+
+    The chunks of one delivery share `delivery`; whichever is stored first brings its row.
+    """
+
+    delivery: "DeliveryRow"
+    events: Sequence[SplitEvent] = ()
+    rotten: Sequence[Rotten] = ()
+
+    @property
+    def rows(self) -> int:
+        return len(self.events) + len(self.rotten)
+
+
+@dataclass(slots=True, kw_only=True)
+class DeliveryRow:
+    """A delivery as it will be stored. `id` is given out when its first chunk is admitted."""
+
+    source_id: int
+    received_at: int
+    signed_at: int | None
+    via: Via
+    verified_by: str
+    remote: str
+    headers: str
+    body: bytes
+    is_text: bool = True
+    id: int = 0
+
+
+@dataclass(slots=True)
+class Ids:
+    """The next free ids. Owned by the writer's connection; a failed transaction only leaves holes."""
+
+    delivery: int = 0
+    event: int = 0
+    quarantine: int = 0
+
+    @classmethod
+    def read(cls, transaction: Transaction) -> "Ids":
+        return cls(*transaction.execute(NEXT_IDS).fetchone())
+
+
+@dataclass(slots=True)
+class _Offer:
+    """One event of one proposal, with the id it has if it turns out to be new."""
+
+    id: int
+    proposal: int
+    event: SplitEvent
+
+
+@dataclass(slots=True)
+class _Aside:
+    """One piece for quarantine, with the id it has if it is not there already."""
+
+    id: int
+    proposal: int
+    reason: str
+    key: str
+    digest: bytes
+    raw_kind: str = ""
+    start: int | None = None
+    length: int | None = None
+    content: bytes | None = None
+
+
+@dataclass(slots=True)
+class _Tally:
+    new: int = 0
+    duplicate: int = 0
+    conflicting: int = 0
+    quarantined: int = 0
+    kept: bool = False  # something of it was stored, so its delivery must be
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The state of one call of `admit`."""
+
+    proposals: Sequence[Proposal]
+    now: int
+    offers: list[_Offer] = field(default_factory=list)
+    asides: list[_Aside] = field(default_factory=list)
+    tallies: list[_Tally] = field(default_factory=list)
+
+
+def admit(transaction: Transaction, proposals: Sequence[Proposal], ids: Ids, now: int) -> list[Admission]:
+    """Store the proposals; one Admission each, in their order.
+
+    Deliveries, events, conflicts and `apply` jobs go in together or not at all. An event known with the same digest is
+    a duplicate; with another digest a conflict, kept in quarantine once however often it comes.
+    """
+    batch = _Batch(proposals=proposals, now=now)
+    batch.tallies = [_Tally() for _ in proposals]
+    first_event = ids.event
+    for position, proposal in enumerate(proposals):
+        if not proposal.delivery.id:
+            proposal.delivery.id = ids.delivery
+            ids.delivery += 1
+        _offer(batch, position, proposal, ids)
+    _insert_events(transaction, batch, ids, first_event)
+    _insert_quarantine(transaction, batch)
+    _insert_deliveries(transaction, batch)
+    transaction.execute(INSERT_APPLY_JOBS, {"now": now, "first": first_event})
+    return [
+        Admission(new=t.new, duplicate=t.duplicate, conflicting=t.conflicting, quarantined=t.quarantined)
+        for t in batch.tallies
+    ]
+
+
+def _offer(batch: _Batch, position: int, proposal: Proposal, ids: Ids) -> None:
+    for event in proposal.events:
+        batch.offers.append(_Offer(ids.event, position, event))
+        ids.event += 1
+    for piece in proposal.rotten:
+        digest = hashlib.sha256(piece.content).digest()
+        batch.asides.append(
+            _Aside(ids.quarantine, position, piece.reason, piece.key, digest, content=piece.content)
+        )
+        ids.quarantine += 1
+        batch.tallies[position].quarantined += 1
+
+
+def _insert_events(transaction: Transaction, batch: _Batch, ids: Ids, first: int) -> None:
+    if not batch.offers:
+        return
+    rows = []
+    for offer in batch.offers:
+        delivery, event = batch.proposals[offer.proposal].delivery, offer.event
+        start, length = _slice(event)
+        rows.append(
+            (offer.id, delivery.source_id, event.key, event.digest, delivery.id, event.raw_kind, start, length,
+             event.synthesised, event.content)
+        )  # fmt: skip
+    inserted = transaction.executemany(INSERT_EVENTS, rows).rowcount
+    if inserted == len(rows):
+        for offer in batch.offers:
+            tally = batch.tallies[offer.proposal]
+            tally.new += 1
+            tally.kept = True
+        return
+    _sort_out_known(transaction, batch, ids, first)
+
+
+def _slice(event: SplitEvent) -> tuple[int | None, int | None]:
+    """The place of the content in the body; (None, None) when it is all of it, or stored apart."""
+    if event.content is not None or (event.end is None and event.start == 0):
+        return None, None
+    assert event.end is not None, "a slice has an end"
+    return event.start, event.end - event.start
+
+
+def _sort_out_known(transaction: Transaction, batch: _Batch, ids: Ids, first: int) -> None:
+    """Some events were known: tell the new from the duplicates and the conflicts."""
+    fresh = {row[0] for row in transaction.execute(NEW_EVENTS, {"first": first})}
+    known: list[_Offer] = []
+    for offer in batch.offers:
+        if offer.id in fresh:
+            tally = batch.tallies[offer.proposal]
+            tally.new += 1
+            tally.kept = True
+        else:
+            known.append(offer)
+    stored = _stored(transaction, batch, known)
+    repeats: list[tuple[int, int]] = []
+    for position, offer in enumerate(known):
+        row = stored[position]
+        tally = batch.tallies[offer.proposal]
+        if row["digest"] == offer.event.digest:
+            tally.duplicate += 1
+            repeats.append((batch.now, row["id"]))
+        else:
+            tally.conflicting += 1
+            batch.asides.append(_conflict(ids, offer))
+    transaction.executemany(COUNT_DUPLICATES, repeats)
+
+
+def _stored(transaction: Transaction, batch: _Batch, known: Sequence[_Offer]) -> dict[int, Row]:
+    wanted = [[batch.proposals[o.proposal].delivery.source_id, o.event.key] for o in known]
+    rows = transaction.execute(KNOWN_EVENTS, {"wanted": json.dumps(wanted)})
+    return {row["position"]: row for row in rows}
+
+
+def _conflict(ids: Ids, offer: _Offer) -> _Aside:
+    event = offer.event
+    start, length = _slice(event)
+    aside = _Aside(
+        ids.quarantine, offer.proposal, CONFLICT, event.key, event.digest, event.raw_kind, start, length,
+        event.content,
+    )  # fmt: skip
+    ids.quarantine += 1
+    return aside
+
+
+def _insert_quarantine(transaction: Transaction, batch: _Batch) -> None:
+    if not batch.asides:
+        return
+    rows = []
+    for aside in batch.asides:
+        delivery = batch.proposals[aside.proposal].delivery
+        rows.append(
+            (aside.id, delivery.source_id, aside.key, aside.digest, aside.reason, delivery.id, aside.raw_kind,
+             aside.start, aside.length, aside.content, delivery.received_at)
+        )  # fmt: skip
+    transaction.executemany(INSERT_QUARANTINE, rows)
+    first = min(aside.id for aside in batch.asides)
+    fresh = {row[0] for row in transaction.execute(NEW_QUARANTINE, {"first": first})}
+    for aside in batch.asides:
+        if aside.id in fresh:
+            batch.tallies[aside.proposal].kept = True
+
+
+def _insert_deliveries(transaction: Transaction, batch: _Batch) -> None:
+    rows = [
+        (d.id, d.source_id, d.received_at, d.signed_at, d.via, d.verified_by, d.remote, d.headers, d.is_text, d.body)
+        for d, tally in zip((p.delivery for p in batch.proposals), batch.tallies, strict=True)
+        if tally.kept
+    ]
+    transaction.executemany(INSERT_DELIVERIES, rows)

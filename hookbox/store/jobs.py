@@ -1,0 +1,179 @@
+"""Jobs: the outbox. Claiming, finishing, putting off, and taking back what a dead process left running.
+
+There are no wall-clock leases. A running job belongs to (instance, token); the server's lock makes it certain that every
+older instance is dead. Finishing needs the token, so a late finisher changes nothing.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hookbox.store.database import Transaction
+
+CRASHES_MAX = 3  # a job that was running in three dead processes is suspected of killing them
+EXCERPT_MAX = 200
+
+# Jobs that were running in a crash are claimed one at a time and last, so that the one that kills the process is found
+# without its neighbours paying for it. A job due later than the longest back-off is due now: the clock was set back.
+CLAIM_FRESH = """
+UPDATE job SET state = 'running', instance = :instance, token = :token
+WHERE id IN (
+  SELECT id FROM job
+  WHERE state = 'available' AND target = :target AND (run_at <= :now OR run_at > :horizon) AND crashes = 0
+  ORDER BY run_at, id LIMIT :limit
+)
+RETURNING id, event_id, attempts, replay
+"""
+CLAIM_SUSPECT = """
+UPDATE job SET state = 'running', instance = :instance, token = :token
+WHERE id IN (
+  SELECT id FROM job
+  WHERE state = 'available' AND target = :target AND (run_at <= :now OR run_at > :horizon) AND crashes > 0
+  ORDER BY run_at, id LIMIT 1
+)
+RETURNING id, event_id, attempts, replay
+"""
+OWNED = """
+SELECT id FROM job
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'running' AND instance = :instance AND token = :token
+"""
+COMPLETE = """
+UPDATE job
+SET state = 'completed', attempts = attempts + 1, finished_at = :now, instance = NULL, token = NULL,
+  last_outcome = :outcome
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'running' AND instance = :instance AND token = :token
+"""
+PUT_OFF = """
+UPDATE job
+SET state = 'available', attempts = attempts + 1, run_at = ?, instance = NULL, token = NULL, last_outcome = ?
+WHERE id = ?
+"""
+EXHAUST = """
+UPDATE job
+SET state = 'exhausted', attempts = attempts + 1, finished_at = ?, instance = NULL, token = NULL, last_outcome = ?
+WHERE id = ?
+"""
+RECORD_ATTEMPT = """
+INSERT INTO attempt (job_id, number, started_at, took_ms, outcome, status, excerpt)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (job_id, number) DO NOTHING
+"""
+TAKE_BACK = """
+UPDATE job
+SET crashes = crashes + 1, instance = NULL, token = NULL, last_outcome = 'crashed',
+  state = CASE WHEN crashes + 1 >= :crashes_max THEN 'exhausted' ELSE 'available' END,
+  finished_at = CASE WHEN crashes + 1 >= :crashes_max THEN :now END
+WHERE state = 'running' AND instance < :instance
+RETURNING id, event_id, target, state
+"""
+NEXT_DUE = "SELECT min(run_at) FROM job WHERE state = 'available' AND target = :target"
+REPLAY = """
+INSERT INTO job (event_id, target, replay, run_at)
+SELECT :event_id, :target, coalesce(max(replay), -1) + 1, :now
+FROM job WHERE event_id = :event_id AND target = :target
+"""
+UNFINISHED = """
+SELECT state FROM job
+WHERE event_id = :event_id AND target = :target AND state IN ('available', 'running', 'held') LIMIT 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """Who holds the claimed jobs."""
+
+    instance: int
+    token: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One claimed job. `attempts` counts the earlier ones."""
+
+    id: int
+    event_id: int
+    attempts: int
+    replay: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBack:
+    """A job that was running when its process died."""
+
+    id: int
+    event_id: int
+    target: str
+    exhausted: bool
+
+
+def claim(
+    transaction: Transaction, target: str, lease: Lease, *, now: int, horizon: int, limit: int
+) -> list[Job]:
+    """Take up to `limit` due jobs of `target`, oldest first. `horizon`: an instant later than any honest `run_at`.
+
+    Every eighth lease looks at the suspects first, so that a steady flow of fresh jobs does not starve them.
+    """
+    place = {
+        "target": target, "instance": lease.instance, "token": lease.token, "now": now, "horizon": horizon,
+        "limit": limit,
+    }  # fmt: skip
+    order = (CLAIM_SUSPECT, CLAIM_FRESH) if lease.token % 8 == 0 else (CLAIM_FRESH, CLAIM_SUSPECT)
+    rows = transaction.execute(order[0], place).fetchall() or transaction.execute(order[1], place).fetchall()
+    found = [Job(id=r["id"], event_id=r["event_id"], attempts=r["attempts"], replay=r["replay"]) for r in rows]
+    return sorted(found, key=lambda job: job.id)
+
+
+def owned(transaction: Transaction, ids: Iterable[int], lease: Lease) -> set[int]:
+    """Which of the jobs this lease still holds."""
+    place = {"ids": json.dumps(list(ids)), "instance": lease.instance, "token": lease.token}
+    return {row["id"] for row in transaction.execute(OWNED, place)}
+
+
+def complete(transaction: Transaction, ids: Iterable[int], lease: Lease, *, outcome: str, now: int) -> None:
+    """Finish the jobs that this lease still holds."""
+    place = {"ids": json.dumps(list(ids)), "instance": lease.instance, "token": lease.token}
+    transaction.execute(COMPLETE, {**place, "outcome": outcome, "now": now})
+
+
+def put_off(transaction: Transaction, job_id: int, *, run_at: int, outcome: str) -> None:
+    """Try again later. The caller has checked that it owns the job."""
+    transaction.execute(PUT_OFF, (run_at, outcome, job_id))
+
+
+def exhaust(transaction: Transaction, job_id: int, *, outcome: str, now: int) -> None:
+    """Give up, visibly. The caller has checked that it owns the job."""
+    transaction.execute(EXHAUST, (now, outcome, job_id))
+
+
+def record_attempt(
+    transaction: Transaction, job: Job, *, started_at: int, took_ms: int, outcome: str, excerpt: str = ""
+) -> None:
+    """Remember one try. `excerpt` is cut to 200 characters."""
+    row = (job.id, job.attempts + 1, started_at, took_ms, outcome, None, excerpt[:EXCERPT_MAX])
+    transaction.execute(RECORD_ATTEMPT, row)
+
+
+def take_back(transaction: Transaction, instance: int, now: int) -> Sequence[TakenBack]:
+    """Jobs of dead processes are available again at once; the third crash exhausts a job."""
+    rows = transaction.execute(TAKE_BACK, {"instance": instance, "now": now, "crashes_max": CRASHES_MAX})
+    return [
+        TakenBack(id=r["id"], event_id=r["event_id"], target=r["target"], exhausted=r["state"] == "exhausted")
+        for r in rows.fetchall()
+    ]
+
+
+def next_due(transaction: Transaction, target: str) -> int | None:
+    """When the next job of `target` is due; None when none waits."""
+    (instant,) = transaction.execute(NEXT_DUE, {"target": target}).fetchone()
+    return None if instant is None else int(instant)
+
+
+def unfinished(transaction: Transaction, event_id: int, target: str) -> str | None:
+    """The state of a job of this event that is still to be done; None when it may be replayed."""
+    row = transaction.execute(UNFINISHED, {"event_id": event_id, "target": target}).fetchone()
+    return None if row is None else str(row["state"])
+
+
+def replay(transaction: Transaction, event_id: int, target: str, now: int) -> None:
+    """Queue the event for `target` once more, under the next replay number."""
+    transaction.execute(REPLAY, {"event_id": event_id, "target": target, "now": now})

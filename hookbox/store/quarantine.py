@@ -1,0 +1,126 @@
+"""Quarantine: authentic content that was not applied. Nothing leaves it but by a person's decision."""
+
+from dataclasses import dataclass
+
+from hookbox.errors import OperatorError
+from hookbox.store import jobs
+from hookbox.store.database import Row, Transaction
+
+ENTRY = """
+SELECT q.*, s.name AS source, d.received_at AS delivered_at, d.signed_at, d.via, d.verified_by, d.headers, d.body
+FROM quarantine_entry AS q
+JOIN source AS s ON s.id = q.source_id
+JOIN delivery AS d ON d.id = q.delivery_id
+WHERE q.id = :id
+"""
+SET_ASIDE = """
+INSERT INTO quarantine_entry
+  (source_id, key, digest, reason, delivery_id, event_id, raw_kind, slice_start, slice_length, received_at)
+SELECT e.source_id, e.key, e.digest, :reason, e.delivery_id, e.id, e.raw_kind, e.slice_start, e.slice_length,
+  d.received_at
+FROM event AS e JOIN delivery AS d ON d.id = e.delivery_id
+WHERE e.id = :event_id
+ON CONFLICT (source_id, key, digest, reason) DO UPDATE
+SET repeats = repeats + 1, last_repeat_at = :now, resolved_at = NULL, resolution = NULL
+"""
+MARK_QUARANTINED = "UPDATE event SET state = 'quarantined' WHERE id = :event_id"
+MARK_PENDING = "UPDATE event SET state = 'pending' WHERE id = :event_id"
+RESOLVE = """
+UPDATE quarantine_entry SET resolved_at = :now, resolution = :resolution
+WHERE id = :id AND resolved_at IS NULL
+"""
+ACCEPT_AS_EVENT = """
+INSERT INTO event
+  (source_id, key, digest, delivery_id, raw_kind, slice_start, slice_length, synthesised, content)
+SELECT source_id, :key, digest, delivery_id, :raw_kind, slice_start, slice_length, 1, content
+FROM quarantine_entry WHERE id = :id
+ON CONFLICT (source_id, key) DO NOTHING
+RETURNING id
+"""
+INSERT_APPLY_JOB = "INSERT INTO job (event_id, target, run_at) VALUES (:event_id, 'apply', :now)"
+
+ACCEPTED_UNREAD = "quarantine.accepted"  # raw kind of an event that a person accepted although it cannot be read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One thing set aside. `event_id` is set when it is an event that was stored and could not be applied."""
+
+    id: int
+    source: str
+    key: str
+    reason: str
+    raw_kind: str
+    event_id: int | None
+    resolved: bool
+
+
+def entry(transaction: Transaction, entry_id: int) -> Entry:
+    """Raises OperatorError when there is no such entry."""
+    row = transaction.execute(ENTRY, {"id": entry_id}).fetchone()
+    if row is None:
+        raise OperatorError(f"no quarantine entry {entry_id}; see: hookbox quarantine list")
+    return _entry(row)
+
+
+def _entry(row: Row) -> Entry:
+    return Entry(
+        id=row["id"],
+        source=row["source"],
+        key=row["key"],
+        reason=row["reason"],
+        raw_kind=row["raw_kind"],
+        event_id=row["event_id"],
+        resolved=row["resolved_at"] is not None,
+    )
+
+
+def set_aside(transaction: Transaction, event_id: int, reason: str, now: int) -> None:
+    """A stored event that cannot be applied leaves the queue and becomes visible here."""
+    transaction.execute(SET_ASIDE, {"event_id": event_id, "reason": reason, "now": now})
+    transaction.execute(MARK_QUARANTINED, {"event_id": event_id})
+
+
+def accept(transaction: Transaction, entry_id: int, now: int) -> int:
+    """Let the entry through: a stored event is applied again; anything else becomes an event of its own.
+
+    Content whose key is taken gets the key with `~` and the first 8 digits of its digest. Returns the event's id.
+    Raises OperatorError when the entry is not there or resolved already.
+    """
+    found = _open(transaction, entry_id)
+    if found.event_id is not None:
+        event_id = found.event_id
+        transaction.execute(MARK_PENDING, {"event_id": event_id})
+        jobs.replay(transaction, event_id, "apply", now)
+    else:
+        event_id = _accept_as_event(transaction, found, now)
+    _resolve(transaction, entry_id, f"accepted as event {event_id}", now)
+    return event_id
+
+
+def _accept_as_event(transaction: Transaction, found: Entry, now: int) -> int:
+    row = transaction.execute(ENTRY, {"id": found.id}).fetchone()
+    key = f"{found.key or 'quarantine'}~{row['digest'].hex()[:8]}"
+    place = {"id": found.id, "key": key, "raw_kind": found.raw_kind or ACCEPTED_UNREAD}
+    made = transaction.execute(ACCEPT_AS_EVENT, place).fetchone()
+    if made is None:
+        raise OperatorError(f"quarantine entry {found.id}: its content is an event already, under the key {key}")
+    transaction.execute(INSERT_APPLY_JOB, {"event_id": made["id"], "now": now})
+    return int(made["id"])
+
+
+def discard(transaction: Transaction, entry_id: int, reason: str, now: int) -> None:
+    """Close the entry without effect. The content stays readable until retention takes it."""
+    _open(transaction, entry_id)
+    _resolve(transaction, entry_id, f"discarded: {reason}", now)
+
+
+def _open(transaction: Transaction, entry_id: int) -> Entry:
+    found = entry(transaction, entry_id)
+    if found.resolved:
+        raise OperatorError(f"quarantine entry {entry_id} is resolved already; see: hookbox quarantine show {entry_id}")
+    return found
+
+
+def _resolve(transaction: Transaction, entry_id: int, resolution: str, now: int) -> None:
+    transaction.execute(RESOLVE, {"id": entry_id, "resolution": resolution, "now": now})

@@ -1,0 +1,137 @@
+"""The sealed store: secrets in the database, readable only with a key that is not in the database.
+
+The key is a Fernet key in `hookbox.key` (0600, beside the database) or the systemd credential `hookbox.key`. A backup of the
+database alone gives no secret away.
+"""
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hookbox.errors import OperatorError, StoreError
+from hookbox.model import Slot
+from hookbox.store.database import Transaction
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
+
+KEY_NAME = "hookbox.key"
+
+PUT = """
+INSERT INTO secret (owner, slot, sealed, set_at) VALUES (:owner, :slot, :sealed, :now)
+ON CONFLICT (owner, slot) DO UPDATE SET sealed = excluded.sealed, set_at = excluded.set_at
+"""
+DEMOTE = """
+INSERT INTO secret (owner, slot, sealed, set_at)
+SELECT owner, 'previous', sealed, set_at FROM secret WHERE owner = :owner AND slot = 'current'
+ON CONFLICT (owner, slot) DO UPDATE SET sealed = excluded.sealed, set_at = excluded.set_at
+"""
+DROP = "DELETE FROM secret WHERE owner = :owner AND slot = :slot"
+OF_OWNER = "SELECT slot, sealed FROM secret WHERE owner = :owner"
+ALL = "SELECT owner, slot, set_at FROM secret ORDER BY owner, slot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretRow:
+    """That there is a secret, and since when. Never what it is."""
+
+    owner: str
+    slot: Slot
+    set_at: int
+
+
+class Seal:
+    """Seals and opens secrets with one key."""
+
+    def __init__(self, fernet: "Fernet") -> None:
+        self._fernet = fernet
+
+    def __repr__(self) -> str:
+        return "Seal(…)"
+
+    def close(self, text: str) -> bytes:
+        """Text to sealed bytes."""
+        return self._fernet.encrypt(text.encode())
+
+    def open(self, sealed: bytes) -> str:
+        """Sealed bytes to text. Raises StoreError when another key sealed them."""
+        from cryptography.fernet import InvalidToken
+
+        try:
+            return self._fernet.decrypt(sealed).decode()
+        except InvalidToken:
+            raise StoreError(
+                f"a stored secret cannot be opened with {KEY_NAME}; put the key file back that belongs to this "
+                "database, or set the secret again with: hookbox secret set SOURCE"
+            ) from None
+
+
+def load_seal(state: Path) -> Seal:
+    """The seal of this state directory; its key file is made on first use. Raises StoreError for an unusable key."""
+    from cryptography.fernet import Fernet
+
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    place = Path(folder, KEY_NAME) if folder and Path(folder, KEY_NAME).exists() else state / KEY_NAME
+    if not place.exists():
+        _create_key(place, Fernet.generate_key())
+    try:
+        return Seal(Fernet(place.read_bytes().strip()))
+    except ValueError:
+        raise StoreError(
+            f"{place} is not a usable key; put back the one that belongs to this database, or remove it and set every "
+            "secret again"
+        ) from None
+    except OSError as error:
+        raise StoreError(f"{place} cannot be read: {error.strerror}") from error
+
+
+def _create_key(place: Path, key: bytes) -> None:
+    """Complete or not there at all, also after a power cut in between."""
+    draft = place.with_suffix(".new")
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, key + b"\n")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    with contextlib.suppress(FileExistsError):
+        os.link(draft, place)  # never replaces a key that somebody made meanwhile
+    draft.unlink()
+    folder = os.open(place.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def put(transaction: Transaction, owner: str, slot: Slot, sealed: bytes, now: int) -> None:
+    """Set one slot."""
+    transaction.execute(PUT, {"owner": owner, "slot": slot, "sealed": sealed, "now": now})
+
+
+def rotate(transaction: Transaction, owner: str, sealed: bytes, now: int) -> None:
+    """The current secret becomes the previous one, and this one current."""
+    if transaction.execute(DEMOTE, {"owner": owner}).rowcount < 1:
+        raise OperatorError(f"{owner} has no current secret to rotate; set one with: hookbox secret set")
+    put(transaction, owner, Slot.CURRENT, sealed, now)
+
+
+def drop(transaction: Transaction, owner: str, slot: Slot) -> None:
+    """Forget one slot. Raises OperatorError when it was empty."""
+    if transaction.execute(DROP, {"owner": owner, "slot": slot}).rowcount < 1:
+        raise OperatorError(f"{owner} has no {slot} secret in the sealed store")
+
+
+def of_owner(transaction: Transaction, owner: str) -> dict[Slot, bytes]:
+    """The sealed secrets of one owner."""
+    rows = transaction.execute(OF_OWNER, {"owner": owner})
+    return {Slot(row["slot"]): row["sealed"] for row in rows}
+
+
+def listed(transaction: Transaction) -> Sequence[SecretRow]:
+    """What the sealed store holds, without the secrets."""
+    rows = transaction.execute(ALL)
+    return [SecretRow(owner=r["owner"], slot=Slot(r["slot"]), set_at=r["set_at"]) for r in rows]

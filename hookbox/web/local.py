@@ -1,0 +1,126 @@
+"""The private door: health for the neighbours, and what commands ask of the running server.
+
+It listens on a Unix socket in the state directory, which only the box's own user can open, and on a loopback port. The port
+answers health only; everything else there needs more than being on this machine. Host is checked against DNS rebinding.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from litestar import Litestar, Request, Response, get, post
+from litestar.connection import ASGIConnection
+from litestar.exceptions import HTTPException, NotAuthorizedException, PermissionDeniedException
+from litestar.handlers import BaseRouteHandler
+
+from hookbox.errors import HookboxError, OperatorError
+from hookbox.model import Kind, Slot
+from hookbox.runtime import Runtime
+
+log = logging.getLogger("hookbox.local")
+
+Fields = dict[str, Any]
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+
+def local_app(runtime: Runtime) -> Litestar:
+    """The application behind the Unix socket and the loopback port."""
+    return Litestar(
+        route_handlers=[*_health(runtime), _control(runtime)],
+        before_request=_check_host,
+        exception_handlers={HookboxError: _told, HTTPException: _plain},
+        openapi_config=None,
+        logging_config=None,
+    )
+
+
+def by_socket(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+    """Whether the caller came through the Unix socket (a TCP server address has a port)."""
+    server = connection.scope.get("server")
+    return server is not None and server[1] is None
+
+
+def _check_host(request: Request[Any, Any, Any]) -> None:
+    """A web page may make a browser speak to loopback under the page's own name; that name is then in Host."""
+    if by_socket(request):
+        return
+    host = request.headers.get("host", "").rsplit(":", 1)[0]
+    if host not in LOOPBACK_HOSTS or request.headers.get("origin"):
+        raise PermissionDeniedException("this door answers to its own name only")
+
+
+def _socket_only(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
+    if not by_socket(connection):
+        raise NotAuthorizedException("use the hookbox command on this machine")
+
+
+def _told(_: Request[Any, Any, Any], error: HookboxError) -> Response[Fields]:
+    """Errors with a sentence for whoever typed the command."""
+    return Response({"error": str(error)}, status_code=409 if isinstance(error, OperatorError) else 503)
+
+
+def _plain(_: Request[Any, Any, Any], error: HTTPException) -> Response[Fields]:
+    return Response({"error": error.detail}, status_code=error.status_code)
+
+
+def _health(runtime: Runtime) -> list[BaseRouteHandler]:
+    @get("/healthz", sync_to_thread=False)
+    def healthz() -> Fields:
+        """The process is alive."""
+        return {"status": "ok"}
+
+    @get("/readyz", sync_to_thread=False)
+    def readyz() -> Response[Fields]:
+        """The box can store what it receives."""
+        trouble = runtime.writer.trouble
+        ready = runtime.ready and trouble is None
+        told = {"status": "ready"} if ready else {"status": "not ready", "reason": str(trouble or "stopping")}
+        return Response(told, status_code=200 if ready else 503)
+
+    return [healthz, readyz]
+
+
+def _control(runtime: Runtime) -> BaseRouteHandler:
+    actions: dict[str, Callable[[Fields], Awaitable[Fields]]] = _actions(runtime)
+
+    @post("/v1/control/{action:str}", guards=[_socket_only], status_code=200)
+    async def control(action: str, data: Fields) -> Fields:
+        """What one command asks for."""
+        if action not in actions:
+            raise OperatorError(f"this server does not know {action!r}; is the command of another version?")
+        return await actions[action](data)
+
+    return control
+
+
+def _actions(runtime: Runtime) -> dict[str, Callable[[Fields], Awaitable[Fields]]]:
+    async def flush(_: Fields) -> Fields:
+        await runtime.tally.flush()
+        return {}
+
+    async def set_secret(fields: Fields) -> Fields:
+        await runtime.set_secret(fields["source"], fields["text"], rotate=bool(fields["rotate"]))
+        return {}
+
+    async def drop_secret(fields: Fields) -> Fields:
+        await runtime.drop_secret(fields["source"], Slot(fields["slot"]))
+        return {}
+
+    async def simulate(fields: Fields) -> Fields:
+        signed = await runtime.simulate(fields["source"], Kind(fields["kind"]), fields["to"])
+        listen = runtime.settings.server.listen[0].text
+        return {
+            "headers": list(signed.headers), "body": signed.body.decode("latin-1"), "key": signed.key, "listen": listen
+        }  # fmt: skip
+
+    async def accept(fields: Fields) -> Fields:
+        return {"event_id": await runtime.accept_quarantined(int(fields["id"]))}
+
+    async def discard(fields: Fields) -> Fields:
+        await runtime.discard_quarantined(int(fields["id"]), str(fields["reason"]))
+        return {}
+
+    return {
+        "flush": flush, "secret.set": set_secret, "secret.drop": drop_secret, "simulate": simulate,
+        "quarantine.accept": accept, "quarantine.discard": discard,
+    }  # fmt: skip
