@@ -1,0 +1,33 @@
+"""How far a signed time may be from ours.
+
+Asked only after the signature was found right, so that a wrong clock can be told from a forger.
+The window has two sides: a time from the future would stay usable longer than anybody meant.
+"""
+
+import re
+
+from hookbox.errors import Reason, Refused
+
+# Ten digits today. Twelve last until the year 33658 and leave no room for milliseconds, which
+# have thirteen. Nothing but ASCII digits: int() would also take blanks, underscores, a sign and
+# other scripts' digits.
+SECONDS = re.compile(rb"[0-9]{1,12}")
+
+
+def seconds_at(text: bytes) -> int:
+    """The instant that a header in whole seconds names."""
+    if not text:
+        raise Refused(Reason.TIMESTAMP_MISSING)
+    if not SECONDS.fullmatch(text):
+        raise Refused(Reason.TIMESTAMP_MALFORMED)
+    return int(text) * 1000
+
+
+def skew(signed_at: int, now: int, tolerance_s: int | None) -> float:
+    """Our time minus the signed time, in seconds. Refuses what is outside the window; None
+    refuses nothing."""
+    skew_s = (now - signed_at) / 1000
+    if tolerance_s is not None and abs(skew_s) > tolerance_s:
+        reason = Reason.STALE if skew_s > 0 else Reason.FUTURE
+        raise Refused(reason, skew_s=skew_s, authentic=True)
+    return skew_s

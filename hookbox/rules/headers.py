@@ -1,0 +1,33 @@
+"""Reading one header of a delivery, where two readers could see two things.
+
+A header that is there twice, or that holds a byte outside ASCII, is refused and never repaired:
+whoever signs a request signs one plain value. Values stay bytes, because the bytes are what was
+signed.
+"""
+
+from collections.abc import Iterable
+
+from hookbox.errors import Reason, Refused
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+def one(headers: Headers, name: str) -> bytes | None:
+    """The value of the header, None where it is absent. `name` in lower case."""
+    wanted = name.encode()
+    values = [value for found, value in headers if found == wanted]
+    if not values:
+        return None
+    if len(values) > 1:
+        raise Refused(Reason.HEADER_AMBIGUOUS)
+    if not values[0].isascii():
+        raise Refused(Reason.HEADER_MALFORMED)
+    return values[0]
+
+
+def required(headers: Headers, name: str, missing: Reason) -> bytes:
+    """The value of a header without which nothing can be proved; an empty one counts as absent."""
+    value = one(headers, name)
+    if not value:
+        raise Refused(missing)
+    return value
