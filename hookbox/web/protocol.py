@@ -1,0 +1,268 @@
+"""HTTP/1.1 on one connection, for senders that may be slow, greedy or up to something.
+
+uvicorn's own httptools protocol has no deadline for receiving, no cap on heads, and drops callers
+when it stops. This subclass gives every phase of a connection a deadline, every head and body a
+cap, and refuses what can be read in two ways. It serves one request at a time: what a sender pushes
+before its answer is dropped, and the connection ends with that answer, so that a request hidden
+behind another never reaches the app.
+
+It leans on uvicorn's internals (`cycle`, `flow`, the parser's events), which is why uvicorn is
+pinned and the abuse and restart witnesses stand beside it.
+"""
+
+import asyncio
+from enum import Enum, auto
+from typing import Any
+
+from httptools import HttpParserError, HttpParserUpgrade
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from hookbox.web.connections import Registry
+from hookbox.web.framing import BODILESS, has_length, refusal_of
+
+
+class Phase(Enum):
+    """Whom a connection waits for."""
+
+    HEAD = auto()  # the sender, for the rest of a head (or, on a new connection, for all of it)
+    BODY = auto()  # the sender, for the rest of a body
+    ANSWER = auto()  # the app
+    IDLE = auto()  # the sender, who may ask again
+    PARTING = auto()  # the sender, to take the last answer and hang up
+
+
+_RECEIVING = frozenset({Phase.HEAD, Phase.BODY, Phase.IDLE})
+
+
+class _Refusal(Exception):
+    """Raised inside a parser event: nothing behind this point is read."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class _Hurry(Exception):
+    """A second request began before the first was answered."""
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """One connection of a door, bound to that door's registry."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.held_bytes = 0
+        self._registry = registry
+        self._limits = limits = registry.limits
+        self._phase = self._settled = Phase.HEAD
+        self._deadline: asyncio.TimerHandle | None = None
+        self._deadlines_s = {
+            Phase.HEAD: limits.head_s,
+            Phase.BODY: limits.body_s,
+            Phase.ANSWER: limits.answer_s,
+            Phase.IDLE: limits.idle_s,
+            Phase.PARTING: limits.linger_s,
+        }
+        self._requests = 0
+        self._body_bytes = 0
+        # Bytes taken since something came of them: half a head, chunk extensions, trailers.
+        self._framing_bytes = 0
+
+    # The connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
+        super().connection_made(transport)
+        self._arm(self._limits.drain_s if self._registry.draining else self._limits.head_s)
+        self._registry.enter(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._registry.leave(self)
+        super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn answers nobody who has finished sending
+        """A sender that closes its side after a whole request still gets the answer."""
+        if self._phase is not Phase.ANSWER:
+            return False
+        self.cycle.keep_alive = False
+        return True
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        while data and self._phase in _RECEIVING:
+            piece = data[: self._limits.head_bytes_max - self._framing_bytes]
+            data = data[len(piece) :]
+            self._feed(piece)
+        if data and self._phase is Phase.ANSWER:
+            self.cycle.keep_alive = False
+        self._settle()
+
+    def _feed(self, piece: bytes) -> None:
+        self._framing_bytes += len(piece)
+        try:
+            self.parser.feed_data(piece)
+        except HttpParserUpgrade:
+            self._refuse(501)
+        except HttpParserError as error:
+            self._stumble(error.__context__)
+        else:
+            if self._framing_bytes >= self._limits.head_bytes_max and self._phase in _RECEIVING:
+                self._refuse(431)
+
+    def _stumble(self, cause: BaseException | None) -> None:
+        """The parser can go no further on this connection."""
+        if self._phase is Phase.ANSWER:
+            self.cycle.keep_alive = False
+        elif isinstance(cause, _Refusal):
+            self._refuse(cause.status)
+        elif cause is None or isinstance(cause, HttpParserError | UnicodeError):
+            self._refuse(400)
+        else:
+            raise cause  # a fault of ours must be heard of, not be blamed on the sender
+
+    # What the parser reads
+
+    def on_message_begin(self) -> None:
+        if self._phase is Phase.ANSWER:
+            raise _Hurry
+        self._phase = Phase.HEAD
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        status = refusal_of(method, version, self.url, self.headers, self._limits)
+        if status is not None:
+            raise _Refusal(status)
+        if version == "1.0":
+            self.expect_100_continue = False  # it does not know the answer 100
+        super().on_headers_complete()
+        self._phase = Phase.BODY
+        self._requests += 1
+        self._body_bytes = self._framing_bytes = 0
+        if not self._may_stay(method):
+            self.cycle.keep_alive = False
+        # The app has the list of fields; trailers end up in this one, which nobody reads.
+        self.headers = []
+
+    def _may_stay(self, method: bytes) -> bool:
+        """Whether another request may follow this one on the connection."""
+        # Bytes after a body of unsaid length, or one that the sender was not told to send, could be
+        # that body or the next head.
+        clear = not self.expect_100_continue and (method in BODILESS or has_length(self.headers))
+        return clear and self._requests < self._limits.requests_max and not self._registry.draining
+
+    def on_body(self, body: bytes) -> None:
+        self._framing_bytes = 0
+        self._body_bytes += len(body)
+        if self._body_bytes > self._limits.body_bytes_max:
+            raise _Refusal(413)
+        if not self.cycle.response_complete and not self._registry.hold(self, len(body)):
+            raise _Refusal(503)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._framing_bytes = 0
+        if not self.cycle.response_complete:
+            self._phase = Phase.ANSWER
+        elif self._registry.draining:
+            self._part()
+        else:
+            self._phase = Phase.IDLE
+
+    # What the app and the server do
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._registry.release(self)
+        if self.transport.is_closing():
+            self._phase = Phase.PARTING
+        elif self._phase is Phase.ANSWER:
+            self._phase = Phase.IDLE
+        # Answered before the body's end, the rest is read and dropped, under its deadline and cap.
+        self._settle()
+
+    def shutdown(self) -> None:
+        """The door closes: who has not asked yet gets a moment for it, the others finish."""
+        if self._is_silent():
+            self._arm(self._limits.drain_s)
+        elif self._phase in (Phase.BODY, Phase.ANSWER):
+            self.cycle.keep_alive = False
+
+    def evict(self) -> None:
+        self._phase = self._settled = Phase.PARTING
+        self.transport.abort()
+
+    # Deadlines and refusals
+
+    def _is_silent(self) -> bool:
+        """No byte of a request has come, so that no answer is owed."""
+        return self._phase is Phase.IDLE or (self._phase is Phase.HEAD and not self._framing_bytes)
+
+    def _settle(self) -> None:
+        """The phase may have changed, even several times: tell the registry, renew the deadline."""
+        if self._phase is self._settled:
+            return
+        self._settled = self._phase
+        if self._phase is Phase.ANSWER:
+            self._registry.serve(self)
+        elif self._phase is not Phase.BODY:  # a body is awaited since its head began
+            self._registry.await_sender(self)
+        self._arm(self._deadlines_s[self._phase])
+
+    def _arm(self, seconds: float) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = self.loop.call_later(seconds, self._expire)
+
+    def _expire(self) -> None:
+        if self._is_silent():
+            self._part()
+        elif self._phase in (Phase.ANSWER, Phase.PARTING) or self.transport.is_closing():
+            self._registry.expired += 1
+            self.transport.abort()
+        else:
+            self._registry.expired += 1
+            # The app did not take what has come: not the sender's fault.
+            self._refuse(503 if self.flow.read_paused else 408)
+        self._settle()
+
+    def _refuse(self, status: int) -> None:
+        """Answer, and read nothing more. In the phase BODY the app has the request: call it off."""
+        self._registry.refused_by_status[status] += 1
+        cycle = self.cycle if self._phase is Phase.BODY else None
+        self._phase = Phase.PARTING
+        if cycle is not None:
+            cycle.disconnected = True
+            cycle.message_event.set()
+            if cycle.response_started:
+                self.transport.close()
+                return
+        self.transport.write(self._plain_answer(status))
+        # Closing with bytes unread would reset the connection and take the answer away from the
+        # sender: finish our side only, read and drop the rest.
+        self.transport.write_eof()
+        self.flow.resume_reading()
+
+    def _plain_answer(self, status: int) -> bytes:
+        lines = [STATUS_LINE[status], b"connection: close\r\ncontent-length: 0\r\n"]
+        lines.extend(
+            name + b": " + value + b"\r\n" for name, value in self.server_state.default_headers
+        )
+        if status == 503:
+            lines.append(b"retry-after: 2\r\n")
+        return b"".join(lines) + b"\r\n"
+
+    def _part(self) -> None:
+        self._phase = Phase.PARTING
+        self.transport.close()
