@@ -3,9 +3,9 @@
 Adding a provider is one file and one line in `PROVIDERS`.
 """
 
-from hookbox.providers import standardwebhooks, svix
+from hookbox.providers import efa, emaildigit, standardwebhooks, svix
 from hookbox.providers.contract import Provider
 
 PROVIDERS: dict[str, Provider] = {
-    provider.name: provider for provider in (standardwebhooks.PROVIDER, svix.PROVIDER)
+    module.PROVIDER.name: module.PROVIDER for module in (efa, standardwebhooks, svix, emaildigit)
 }

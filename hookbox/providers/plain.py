@@ -59,18 +59,18 @@ REASONS: Mapping[Kind, RejectReason] = {
 Places = tuple[Place, ...]
 
 
-def _pointers(*texts: str) -> Places:
+def pointers(*texts: str) -> Places:
     return tuple(Place(Where.JSON, pointer=parsed_pointer(text)) for text in texts)
 
 
-DIAGNOSTICS = _pointers("/data/bounce/message", "/data/reason", "/data/error")
+DIAGNOSTICS = pointers("/data/bounce/message", "/data/reason", "/data/error")
 
 
-KIND = _pointers("/type")
-RECIPIENT = _pointers("/data/recipient", "/data/email", "/data/to")
-MESSAGE_ID = _pointers("/data/message_id", "/data/email_id")
-OCCURRED_AT = _pointers("/created_at", "/timestamp")
-BOUNCE_CLASS = _pointers("/data/bounce/type")
+KIND = pointers("/type")
+RECIPIENT = pointers("/data/recipient", "/data/email", "/data/to")
+MESSAGE_ID = pointers("/data/message_id", "/data/email_id")
+OCCURRED_AT = pointers("/created_at", "/timestamp")
+BOUNCE_CLASS = pointers("/data/bounce/type")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,6 +100,11 @@ def read_value(body: bytes) -> object:
     return value
 
 
+def digest_of(value: object) -> bytes:
+    """The digest of a part of what was read; its fractions count as doubles."""
+    return hashlib.sha256(_canonical(value).encode("ascii")).digest()
+
+
 def digest_of_bytes(content: bytes) -> bytes:
     """The digest of content that is not JSON."""
     return hashlib.sha256(content).digest()

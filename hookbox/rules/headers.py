@@ -31,3 +31,19 @@ def required(headers: Headers, name: str, missing: Reason) -> bytes:
     if not value:
         raise Refused(missing)
     return value
+
+
+def pairs(value: bytes) -> list[tuple[bytes, bytes]]:
+    """The `name=value` pairs of a header, in whatever order; what is no pair is left out."""
+    parts = (part.strip(b" \t").partition(b"=") for part in value.split(b","))
+    return [(name, content) for name, equals, content in parts if equals]
+
+
+def one_of(found: list[tuple[bytes, bytes]], name: bytes, missing: Reason) -> bytes:
+    """The value of the only pair of this name."""
+    values = [value for each, value in found if each == name]
+    if not values:
+        raise Refused(missing)
+    if len(values) > 1:
+        raise Refused(Reason.HEADER_AMBIGUOUS)
+    return values[0]
