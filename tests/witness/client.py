@@ -43,11 +43,9 @@ def hook(key: str, *, bytes_min: int = 200, note: str = "", source: str = "std")
 
 
 def hooks(prefix: str, *, bytes_min: int = 200, source: str = "std") -> Iterator[Hook]:
-    """Endlessly many hooks with keys `prefix-0`, `prefix-1`, and so on."""
-    number = 0
-    while True:
-        yield hook(f"{prefix}-{number}", bytes_min=bytes_min, source=source)
-        number += 1
+    """Endlessly many hooks with keys `prefix-000000`, `prefix-000001`, and so on."""
+    for number in itertools.count():
+        yield hook(f"{prefix}-{number:06d}", bytes_min=bytes_min, source=source)
 
 
 def signed_request(sent: Hook, *, at: int | None = None, secret: bytes = SECRET_BYTES) -> bytes:

@@ -39,8 +39,9 @@ enum { FD_MAX = 4096, NAME_MAX_BYTES = 96, HTTP_MAX_BYTES = 1024 };
 enum kind { CREATE = 1, WRITE, TRUNCATE, SYNC_ASKED, SYNC_DONE, SYNC_FAILED, UNLINK, RENAME,
             REQUEST, ANSWER };
 
-/* As recorder.py writes it. A fault hits the calls `from`..`to`, counted from 1; errno 0 is no fault. */
-struct fault { int64_t from, to, error; };
+/* As recorder.py writes it. A fault hits the calls `first`, `first` + `step`, ... `last`, counted from 1;
+ * `error` 0 is no fault. */
+struct fault { int64_t first, last, step, error; };
 struct control {
     int64_t syncs, writes;         /* calls seen so far */
     struct fault sync, write;
@@ -117,7 +118,8 @@ static const char *watched(int fd) {
 static int injected(const struct fault *fault, int64_t call, const char *name) {
     int is_wal = ends_with(name, "-wal");
     if ((control->only == 1 && !is_wal) || (control->only == 2 && is_wal)) return 0;
-    return call >= fault->from && call <= fault->to ? fault->error : 0;
+    if (call < fault->first || call > fault->last) return 0;
+    return (call - fault->first) % (fault->step ? fault->step : 1) ? 0 : fault->error;
 }
 
 /* ---- files: opening, closing, names ---- */

@@ -1,7 +1,6 @@
 """Python's side of recorder.c: compile it, load it, switch its faults, read its trace."""
 
 import ctypes
-import errno
 import mmap
 import os
 import re
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 SOURCE = Path(__file__).with_name("recorder.c")
+FOREVER = 2**62
 
 
 def compiler() -> str | None:
@@ -23,8 +23,8 @@ def compiler() -> str | None:
 def build(into: Path) -> Path:
     """Compile the recorder; the compiler's own words are the error when it cannot."""
     library = into / "recorder.so"
-    command = [compiler() or "cc", "-O2", "-Wall", "-shared", "-fPIC", "-o", library, SOURCE]
-    built = subprocess.run([*command, "-lpthread"], capture_output=True, text=True)
+    options = ("-O2", "-Wall", "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-lpthread")
+    built = subprocess.run([compiler() or "cc", *options], capture_output=True, text=True)
     if built.returncode:
         raise RuntimeError(f"the recorder does not compile:\n{built.stderr}")
     return library
@@ -106,10 +106,21 @@ class Conversation:
 class Fault(ctypes.Structure):
     """`struct fault` of recorder.c."""
 
-    _fields_ = (("first", ctypes.c_int64), ("last", ctypes.c_int64), ("error", ctypes.c_int64))
+    _fields_ = (
+        ("first", ctypes.c_int64),
+        ("last", ctypes.c_int64),
+        ("step", ctypes.c_int64),
+        ("error", ctypes.c_int64),
+    )
 
-    def set(self, first: int, last: int, error: int) -> None:
-        self.first, self.last, self.error = first, last, error
+    def set(self, error: int, *, first: int = 1, last: int = FOREVER, step: int = 1) -> None:
+        """The calls `first`, `first` + `step`, ... `last`, counted from 1, fail."""
+        self.error = 0  # while the rest is half set, the server looks
+        self.first, self.last, self.step = first, last, step
+        self.error = error
+
+    def heal(self) -> None:
+        self.error = 0
 
 
 class Control(ctypes.Structure):
@@ -131,22 +142,9 @@ class Control(ctypes.Structure):
         with path.open("r+b") as file:
             return cls.from_buffer(mmap.mmap(file.fileno(), 0))
 
-    def fail_syncs(self, first: int, last: int, error: int = errno.EIO) -> None:
-        """Calls `first`..`last`, counted from 1, fail."""
-        self.sync.set(first, last, error)
-
-    def fail_writes(self, first: int, last: int, error: int = errno.ENOSPC) -> None:
-        """Calls `first`..`last`, counted from 1, fail."""
-        self.write.set(first, last, error)
-
     def fail_only(self, files: str) -> None:
         """Faults hit `all` files, the `wal`, or all but the WAL (`database`)."""
         self.only = ("all", "wal", "database").index(files)
-
-    def heal(self) -> None:
-        """No more failing calls."""
-        self.sync.set(0, 0, 0)
-        self.write.set(0, 0, 0)
 
 
 class Recording:
@@ -167,7 +165,7 @@ class Recording:
         return read_trace(self.trace)
 
 
-def fast_directory(fallback: Path) -> Path:
+def fast_directory() -> Path | None:
     """Memory where there is some: a trace is large, and rebuilt disks are many."""
     memory = Path("/dev/shm")
-    return memory if os.access(memory, os.W_OK) else fallback
+    return memory if os.access(memory, os.W_OK) else None

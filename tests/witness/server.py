@@ -13,12 +13,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from witness.client import SECRET
+from tests.witness.client import SECRET
+from tests.witness.recorder import Recording
 
 ROOT = Path(__file__).parents[2]
 HOOKBOX = (sys.executable, "-m", "hookbox", "serve")
@@ -174,3 +175,8 @@ class Server:
         trace: TracebackType | None,
     ) -> None:
         self.kill()
+
+
+# The fixtures `server` and `recorded`: each call makes one more, not started yet.
+MakeServer = Callable[..., Server]
+MakeRecorded = Callable[..., tuple[Server, Recording]]

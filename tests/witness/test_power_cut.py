@@ -1,0 +1,211 @@
+"""An acknowledged event survives a power cut, at any moment, also on a disk that fails.
+
+Each run is recorded once; the disks that a cut could have left are rebuilt from its trace by the
+hundred and thousand. The planted faults at the end show that a loss is seen when there is one.
+"""
+
+import errno
+import itertools
+import random
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.witness.client import Hook, hook, hooks, load
+from tests.witness.disk import Disk
+from tests.witness.powercut import Survey, checkpoints, survey
+from tests.witness.recorder import Recording
+from tests.witness.server import HOOKBOX, STANDIN, MakeRecorded, MakeServer, Server
+
+pytestmark = pytest.mark.witness
+
+STATES = 5_000
+CHECKPOINTS = 20
+ROUNDS_MAX = 120
+FORGETFUL_MODES = ("drop", "ops", "torn")  # to keep all is no power cut, and says nothing new
+INDEXES = 300  # each call up to this one fails once
+APART = 50  # so many calls lie between two faults of one run: by then it has recovered
+RECOVERED_MAX_S = 40.0
+
+
+# ---- a sound disk
+
+
+def a_round(number: int) -> Iterator[Hook]:
+    """New events, some of the last round again, and one of them with other bytes."""
+    yield from itertools.islice(hooks(f"round{number:03d}"), 280)
+    if number:
+        yield from itertools.islice(hooks(f"round{number - 1:03d}"), 20)
+        yield hook(f"round{number - 1:03d}-000001", note="other bytes")
+
+
+def test_no_acknowledged_event_is_lost_in_a_power_cut(recorded: MakeRecorded) -> None:
+    """In 5,000 states of a run with 20 checkpoints inside; and each state is sound."""
+    server, recording = recorded()
+    with server:
+        for number in range(ROUNDS_MAX):
+            report = load(server.port, a_round(number), connections=(1, 4, 16)[number % 3])
+            assert set(report.statuses) == {200}, report.statuses
+            if number % 8 == 7 and checkpoints(recording.records()) >= CHECKPOINTS:
+                break
+    assert checkpoints(recording.records()) >= CHECKPOINTS
+    found = survey(recording.trace, states=STATES)
+    assert found.states >= STATES
+    assert not found.complaints, found
+
+
+def test_receiver_starts_on_what_a_power_cut_left(
+    recorded: MakeRecorded, server: MakeServer
+) -> None:
+    """And knows what it acknowledged: all of it, sent again, is a duplicate."""
+    before, recording = recorded()
+    with before:
+        load(before.port, itertools.islice(hooks("cut"), 400), connections=8)
+    disk = Disk()
+    for record in recording.records():
+        disk.step(record)
+    for mode in ("drop", "ops", "torn"):
+        after = server()
+        after.state.mkdir(mode=0o700)
+        for name, content in disk.after_cut(mode, random.Random(mode)).items():
+            (after.state / name).write_bytes(content)
+            (after.state / name).chmod(0o600)
+        with after:
+            report = load(after.port, itertools.islice(hooks("cut"), 400))
+        assert report.words == {"duplicate": 400}, mode
+
+
+# ---- a disk that fails for a while
+
+
+FAILURES = [
+    pytest.param("sync", errno.EIO, "all", id="syncs_fail"),
+    pytest.param("sync", errno.EIO, "database", id="syncs_of_the_database_fail"),
+    pytest.param("write", errno.EIO, "all", id="writes_fail"),
+    pytest.param("write", errno.ENOSPC, "all", id="no_space"),
+    pytest.param("write", errno.ENOSPC, "wal", id="no_space_for_the_wal"),
+]
+
+
+def recover(server: Server) -> None:
+    """Wait until it stores again; a receiver that ended is started again, as systemd does."""
+    deadline = time.monotonic() + RECOVERED_MAX_S
+    for attempt in itertools.count():
+        if server.exit_code is not None:
+            server.start()
+        if load(server.port, [hook(f"probe-{attempt}")], connections=1).acknowledged:
+            return
+        assert time.monotonic() < deadline, f"does not store again:\n{server.log_text()[-2000:]}"
+        time.sleep(0.05)
+
+
+def fail_for_a_while(
+    server: Server, recording: Recording, call: str, error: int, files: str
+) -> None:
+    """Load while all is well, while every such call fails, and once it stores again."""
+    fault = getattr(recording.control, call)
+    recording.control.fail_only(files)
+    with server:
+        load(server.port, itertools.islice(hooks("well"), 1_500), connections=8)
+        fault.set(error)
+        load(server.port, itertools.islice(hooks("failing"), 600), connections=8)
+        fault.heal()
+        recover(server)
+        load(server.port, itertools.islice(hooks("healed"), 1_500), connections=8)
+
+
+def surveyed(recording: Recording, states: int, workers: int = 2) -> Survey:
+    """On a disk that writes later what it could not write, and on one that forgets it."""
+    half = states // 2
+    return survey(recording.trace, states=half, workers=workers) + survey(
+        recording.trace, states=half, workers=workers, modes=FORGETFUL_MODES, forgetful=True
+    )
+
+
+@pytest.mark.parametrize(("call", "error", "files"), FAILURES)
+def test_no_acknowledged_event_is_lost_when(
+    recorded: MakeRecorded, call: str, error: int, files: str
+) -> None:
+    server, recording = recorded()
+    fail_for_a_while(server, recording, call, error, files)
+    found = surveyed(recording, 600)
+    assert not found.complaints, found
+
+
+# ---- a disk that fails once, at every call
+
+
+def start_somehow(server: Server) -> None:
+    """A start that meets a fault may fail; the next one does not meet the same."""
+    for _ in range(INDEXES // APART + 1):
+        try:
+            server.start()
+        except RuntimeError:
+            continue
+        return
+    raise AssertionError(f"does not start:\n{server.log_text()[-2000:]}")
+
+
+def fail_at(
+    recorded: MakeRecorded, command: tuple[str, ...], call: str, error: int, first: int
+) -> Survey:
+    """One run in which the calls `first`, `first + APART`, ... fail; starting counts as well."""
+    server, recording = recorded(command)
+    getattr(recording.control, call).set(error, first=first, last=INDEXES, step=APART)
+    for number in itertools.count():
+        if server.exit_code is not None or not number:
+            start_somehow(server)
+        load(server.port, itertools.islice(hooks(f"n{number}"), 40), connections=4)
+        if getattr(recording.control, f"{call}s") > INDEXES + APART:
+            break
+        time.sleep(0.02)
+    server.kill()
+    return surveyed(recording, 40, workers=1)
+
+
+@pytest.mark.parametrize(("call", "error"), [("sync", errno.EIO), ("write", errno.EIO)])
+def test_no_acknowledged_event_is_lost_when_any_one_call_fails(
+    recorded: MakeRecorded, call: str, error: int
+) -> None:
+    """Calls 1 to 300, migration and checkpoints among them; each fails in one of 50 runs."""
+    with ThreadPoolExecutor(2) as pool:
+        runs = [
+            pool.submit(fail_at, recorded, HOOKBOX, call, error, first)
+            for first in range(1, APART + 1)
+        ]
+    for first, run in enumerate(runs, 1):
+        assert not run.result().complaints, f"{call} {first}: {run.result()}"
+
+
+# ---- planted faults: a loss is seen
+
+
+def test_witness_sees_what_normal_loses(recorded: MakeRecorded) -> None:
+    server, recording = recorded((*STANDIN, "normal"))
+    with server:
+        load(server.port, itertools.islice(hooks("normal"), 1_000))
+    found = survey(recording.trace, states=200)
+    assert found.lossy["drop"] > 25
+    assert found.lossy["keep"] == 0, "a kill alone loses nothing here"
+
+
+def test_witness_sees_what_a_lying_disk_loses(recorded: MakeRecorded) -> None:
+    """With the real receiver: no software can keep what the disk only pretends to have."""
+    server, recording = recorded()
+    recording.control.sync_lies = 1
+    with server:
+        load(server.port, itertools.islice(hooks("lies"), 1_000))
+    assert survey(recording.trace, states=200).lossy["drop"] > 25
+
+
+def test_witness_sees_a_swallowed_commit_error(recorded: MakeRecorded) -> None:
+    server, recording = recorded((*STANDIN, "swallow"))
+    fail_for_a_while(server, recording, "sync", errno.EIO, "all")
+    assert survey(recording.trace, states=200).lossy["keep"] > 0
+
+
+def test_witness_sees_a_swallowed_commit_error_of_one_call(recorded: MakeRecorded) -> None:
+    found = fail_at(recorded, (*STANDIN, "swallow"), "sync", errno.EIO, 40)
+    assert found.lossy["keep"] > 0
