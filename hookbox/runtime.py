@@ -73,9 +73,14 @@ class Runtime:
         self._tasks: list[asyncio.Task[None]] = []
         self._worker_task: asyncio.Task[None] | None = None
         self.ready = False
+        self.ask_reload: Callable[[], None] = lambda: None
 
-    async def start(self) -> None:
-        """Raises ConfigError, StoreError or OperatorError, with nothing left running or held."""
+    async def start(self, reload: Callable[[], None]) -> None:
+        """Raises ConfigError, StoreError or OperatorError, with nothing left running or held.
+
+        `reload` is what `ask_reload` calls: have the configuration read again.
+        """
+        self.ask_reload = reload
         os.umask(0o077)  # SQLite's files, the key, the socket: nobody else's business
         prepare_state(self.settings.state)
         self.lock.acquire()

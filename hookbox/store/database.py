@@ -291,8 +291,12 @@ async def open_writer(path: Path) -> WriterConnection:
                 "an acknowledged event would not survive a power cut here"
             )
 
+    writer = WriterConnection(connect, iter_chunk_size=64)
     with _named(path):
-        writer = WriterConnection(connect, iter_chunk_size=64)
         await writer
-        await writer.run(settle)
+        try:
+            await writer.run(settle)
+        except BaseException:
+            await writer.close()  # its thread would keep the process from ending
+            raise
     return writer

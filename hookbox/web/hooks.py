@@ -5,17 +5,20 @@ Answers are short and tell a stranger nothing. Never a redirect, never 410.
 """
 
 import ipaddress
+import logging
 from collections.abc import Iterable
+from typing import cast
 
 from litestar import Litestar, asgi
-from litestar.enums import ScopeType
-from litestar.types import Receive, Scope, Send
+from litestar.types import HTTPReceiveMessage, HTTPScope, Receive, Scope, Send
 
 from hookbox.errors import Reason
 from hookbox.flows.receive import Outcome, Receipt
 from hookbox.flows.sources import Source
 from hookbox.model import Delivery
 from hookbox.runtime import Runtime
+
+log = logging.getLogger("hookbox.hooks")
 
 JSON = b"application/json"
 ANSWERS = {outcome: b'{"status":"%s"}' % outcome.value.encode() for outcome in Outcome}
@@ -31,24 +34,26 @@ def public_app(runtime: Runtime) -> Litestar:
     """The application behind the public sockets."""
 
     async def hooks(scope: Scope, receive: Receive, send: Send) -> None:
-        """One request to `/hooks/…`."""
-        if scope["type"] is ScopeType.HTTP or scope["type"] == ScopeType.HTTP.value:
-            await _serve(runtime, scope, receive, send)
+        """One request to `/hooks/…`. A mistake of ours is our fault: the sender should come back."""
+        try:
+            await _serve(runtime, cast(HTTPScope, scope), receive, send)  # the server speaks no WebSocket
+        except Exception:
+            log.exception("request failed path=%r", scope["path"])
+            await _answer(send, 503, ANSWERS[Outcome.BUSY], (b"retry-after", b"60"))
 
     return Litestar(
-        route_handlers=[asgi("/hooks/{name:str}", copy_scope=False)(hooks)],
+        route_handlers=[asgi("/hooks", is_mount=True, copy_scope=False)(hooks)],
         openapi_config=None,
         logging_config=None,
-        on_app_init=[],
     )
 
 
-async def _serve(runtime: Runtime, scope: Scope, receive: Receive, send: Send) -> None:
+async def _serve(runtime: Runtime, scope: HTTPScope, receive: Receive, send: Send) -> None:
     source = runtime.sources.get(_source_name(scope))
     if source is None:
         await _answer(send, 404, NOT_FOUND)
         return
-    method = scope["method"]  # type: ignore[typeddict-item]  # an HTTP scope has it
+    method = scope["method"]
     if method == "POST":
         await _post(runtime, source, scope, receive, send)
     elif method in ("GET", "HEAD"):  # senders look whether somebody is there before they create a webhook
@@ -59,13 +64,16 @@ async def _serve(runtime: Runtime, scope: Scope, receive: Receive, send: Send) -
         await _answer(send, 405, b"", ALLOW)
 
 
-def _source_name(scope: Scope) -> str:
-    """What stands after `/hooks/`, with or without one slash behind it; any other shape names no source."""
-    path = str(scope["path"]).removesuffix("/")
-    return path.removeprefix("/hooks/")
+def _source_name(scope: HTTPScope) -> str:
+    """What stands after `/hooks/`, with or without one slash behind it; any other shape names no source.
+
+    Taken from the path as it was sent: the framework's own has been normalised, and no source's name needs that.
+    """
+    path = scope["raw_path"].removesuffix(b"/")
+    return path.removeprefix(b"/hooks/").decode("latin-1")
 
 
-async def _post(runtime: Runtime, source: Source, scope: Scope, receive: Receive, send: Send) -> None:
+async def _post(runtime: Runtime, source: Source, scope: HTTPScope, receive: Receive, send: Send) -> None:
     headers: Headers = scope["headers"]
     body = await _read(headers, receive, source.body_max)
     if body is None:
@@ -98,10 +106,10 @@ async def _read(headers: Headers, receive: Receive, body_max: int) -> bytes | No
     parts: list[bytes] = []
     size = 0
     while True:
-        message = await receive()
+        message = cast(HTTPReceiveMessage, await receive())
         if message["type"] == "http.disconnect":
             return _HungUp()
-        part = message["body"]
+        part = message.get("body", b"")
         size += len(part)
         if size > body_max:
             return None
@@ -118,7 +126,7 @@ def _declared_length(headers: Headers) -> int:
     return 0
 
 
-def _remote(runtime: Runtime, scope: Scope, headers: Headers) -> str:
+def _remote(runtime: Runtime, scope: HTTPScope, headers: Headers) -> str:
     """The sender's address: the socket's, or what trusted proxies say, read from the right while they are trusted."""
     client = scope.get("client")
     peer = client[0] if client else ""

@@ -120,7 +120,11 @@ def _actions(runtime: Runtime) -> dict[str, Callable[[Fields], Awaitable[Fields]
         await runtime.discard_quarantined(int(fields["id"]), str(fields["reason"]))
         return {}
 
+    async def reload(_: Fields) -> Fields:
+        runtime.ask_reload()
+        return {}
+
     return {
-        "flush": flush, "secret.set": set_secret, "secret.drop": drop_secret, "simulate": simulate,
+        "flush": flush, "reload": reload, "secret.set": set_secret, "secret.drop": drop_secret, "simulate": simulate,
         "quarantine.accept": accept, "quarantine.discard": discard,
     }  # fmt: skip

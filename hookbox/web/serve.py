@@ -1,0 +1,127 @@
+"""`hookbox serve`: the runtime behind its doors, from the first signal to the last.
+
+Order: runtime first (nobody is told "stored" before the database is open), then the private door, then the public one. On
+SIGTERM the public door closes first and politely; what was acknowledged is already on disk.
+"""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import Callable
+
+from hookbox.clock import SystemClock
+from hookbox.errors import ConfigError, HookboxError
+from hookbox.runtime import Runtime
+from hookbox.settings import Settings
+from hookbox.web.connections import Limits
+from hookbox.web.hooks import public_app
+from hookbox.web.local import local_app
+from hookbox.web.serving import Door
+from hookbox.web.sockets import bind, inherited_sockets
+
+log = logging.getLogger("hookbox.serve")
+
+GRACE_S = 5.0  # for requests that are being answered; the whole stop stays under 10 s
+SOCKET_NAME = "hookbox.sock"
+# The private door serves one person and a few programs on this machine.
+LOCAL_LIMITS = Limits(connections_max=50, held_bytes_max=8 * 1024 * 1024)
+
+Load = Callable[[], Settings]
+
+
+def serve(settings: Settings, load: Load) -> int:
+    """Serve until SIGTERM or SIGINT; SIGHUP takes `load()` live. The exit code. Raises HookboxError."""
+    return asyncio.run(_Serving(settings, load).run())
+
+
+class _Serving:
+    """One run of the box."""
+
+    def __init__(self, settings: Settings, load: Load) -> None:
+        self._settings, self._load = settings, load
+        self._runtime = Runtime(settings, SystemClock())
+        self._doors: list[Door] = []
+        self._sockets: list[socket.socket] = []
+        self._stop = asyncio.Event()
+        self._reload = asyncio.Event()
+
+    async def run(self) -> int:
+        """Start, wait for signals, stop. A signal that comes while starting stops as soon as that is safe."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reload.set)
+        try:
+            await self._runtime.start(reload=self._reload.set)
+            await self._open()
+            await self._wait()
+        finally:
+            await self._close()
+        return 0
+
+    async def _open(self) -> None:
+        settings = self._settings
+        private = [bind(f"unix:{settings.state / SOCKET_NAME}")]
+        self._sockets += private
+        if settings.local.listen is not None:
+            private.append(self._bound(settings.local.listen.text))
+        await self._start(Door(local_app(self._runtime), private, LOCAL_LIMITS))
+        public = inherited_sockets() or [self._bound(each.text) for each in settings.server.listen]
+        largest = max((source.body_max for source in self._runtime.sources.all()), default=0)
+        limits = Limits(
+            body_bytes_max=max(largest, settings.server.body_max),
+            held_bytes_max=max(Limits().held_bytes_max, 2 * largest),
+        )
+        await self._start(Door(public_app(self._runtime), public, limits))
+        names = ", ".join(source.name for source in self._runtime.sources.all()) or "none"
+        places = " ".join(_shown(each) for each in public)
+        log.info("serving listen=%s sources=%s", places, names)
+
+    def _bound(self, listen: str) -> socket.socket:
+        made = bind(listen)
+        self._sockets.append(made)
+        return made
+
+    async def _start(self, door: Door) -> None:
+        await door.start()
+        self._doors.append(door)
+
+    async def _wait(self) -> None:
+        """Until a signal says stop; reloads happen here, one after the other."""
+        while not self._stop.is_set():
+            waits = {asyncio.create_task(self._stop.wait()), asyncio.create_task(self._reload.wait())}
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+            if self._reload.is_set():
+                self._reload.clear()
+                await self._take_live()
+
+    async def _take_live(self) -> None:
+        """A bad new configuration leaves the old one running, and says so."""
+        try:
+            await self._runtime.reload(self._load())
+        except ConfigError as error:
+            log.error("configuration refused, the old one goes on error=%s", error)
+        except HookboxError as error:
+            log.error("reload failed, the old configuration goes on error=%s", error)
+
+    async def _close(self) -> None:
+        if self._doors:
+            log.info("stopping")
+        for door in reversed(self._doors):  # the public one first
+            await door.stop(GRACE_S)
+        await self._runtime.stop()
+        for each in self._sockets:
+            each.close()
+        with contextlib.suppress(FileNotFoundError):
+            (self._settings.state / SOCKET_NAME).unlink()
+
+
+def _shown(bound: socket.socket) -> str:
+    name = bound.getsockname()
+    if isinstance(name, tuple):
+        return f"http://{name[0]}:{name[1]}/hooks/NAME"
+    return f"unix:{name}"
