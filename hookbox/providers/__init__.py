@@ -3,9 +3,18 @@
 Adding a provider is one file and one line in `PROVIDERS`.
 """
 
-from hookbox.providers import efa, emaildigit, standardwebhooks, svix
+from hookbox.providers import efa, emaildigit, hmac, standardwebhooks, svix
 from hookbox.providers.contract import Provider
+from hookbox.providers.presets import PRESETS
 
 PROVIDERS: dict[str, Provider] = {
-    module.PROVIDER.name: module.PROVIDER for module in (efa, standardwebhooks, svix, emaildigit)
+    provider.name: provider
+    for provider in (
+        efa.PROVIDER,
+        standardwebhooks.PROVIDER,
+        svix.PROVIDER,
+        emaildigit.PROVIDER,
+        hmac.PROVIDER,
+        *PRESETS,
+    )
 }

@@ -85,15 +85,15 @@ def split(verified: VerifiedDelivery) -> Split:
 
 
 def simulate(wanted: Simulation) -> Signed:
-    example = specimen(READING, wanted, {"id": wanted.id})
+    body = specimen(READING, wanted, {"id": wanted.id}).body()
     stamp = str(wanted.now // 1000)
-    mac = hex_mac(utf8_secret(wanted.secret), f"{stamp}.".encode() + example.body).decode()
+    mac = hex_mac(utf8_secret(wanted.secret), f"{stamp}.".encode() + body).decode()
     headers = (
         ("content-type", "application/json"),
         (SIGNATURE, f"sha256={mac},t={stamp}"),
         (EVENT_ID, wanted.id),
     )
-    return Signed(headers=headers, body=example.body, key=wanted.id)
+    return Signed(headers=headers, body=body, key=wanted.id)
 
 
 PROVIDER = Provider(

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from hookbox.errors import ConfigError
 from hookbox.model import BounceClass, Kind, Notification, RejectReason, StoredEvent, TimeSource
 from hookbox.providers.contract import Provider, Simulation, Table, no_options
-from hookbox.providers.places import Place, Where, parsed_place
+from hookbox.providers.places import KEPT, Place, Where, parsed_place
 from hookbox.rules.digest import Unreadable, read_value
 from hookbox.rules.instants import written
 from hookbox.rules.reading import addresses, instant, parsed_pointer, placed, plain_text
@@ -180,7 +180,7 @@ def parsed_map(table: object, base: Map = PLAIN) -> Map:
 
 def _parsed_places(setting: str, value: object) -> Places:
     texts = value if isinstance(value, list) else [value]
-    return tuple(parsed_place(setting, text, (Where.JSON, Where.HEADER)) for text in texts)
+    return tuple(parsed_place(setting, text, KEPT) for text in texts)
 
 
 def _parsed_types(table: object) -> dict[str, Kind]:
@@ -215,8 +215,11 @@ def with_map(
 class Specimen:
     """An event that reads as wanted, before anybody signed it."""
 
-    body: bytes
-    headers: tuple[tuple[str, str], ...]
+    document: object
+    headers: Mapping[str, str]
+
+    def body(self) -> bytes:
+        return json.dumps(self.document).encode()
 
 
 def specimen(mapped: Map, wanted: Simulation, document: object = None) -> Specimen:
@@ -229,13 +232,13 @@ def specimen(mapped: Map, wanted: Simulation, document: object = None) -> Specim
         facts += [(mapped.recipient, wanted.to), (mapped.message_id, f"msg_{wanted.id}")]
     if wanted.kind is Kind.BOUNCED:
         facts.append((mapped.bounce_class, "Permanent"))
-    headers = []
+    headers = {}
     for places, value in facts:
         if places and places[0].where is Where.HEADER:
-            headers.append((places[0].name, str(value)))
+            headers[places[0].name] = str(value)
         elif places:
             document = placed(document, places[0].pointer, value)
-    return Specimen(body=json.dumps(document).encode(), headers=tuple(headers))
+    return Specimen(document=document, headers=headers)
 
 
 def _word_for(types: Mapping[str, Kind], kind: Kind) -> str:

@@ -9,6 +9,10 @@ from hookbox.rules.freshness import skew
 from hookbox.rules.headers import one
 from hookbox.rules.signatures import PublicKey
 
+# Two signatures during a rotation, a few more at a sender that renews its keys often. Whoever sends
+# hundreds makes us compare, or run a curve operation, for each of them.
+SIGNATURES_MAX = 16
+
 
 def proved(
     delivery: Delivery,

@@ -82,8 +82,24 @@ def whsec_secret(text: str) -> bytes | PublicKey:
     return base64_secret(bare.removeprefix("whsec_"))
 
 
+def whsec_only(text: str) -> bytes:
+    """The same where only an HMAC key will do."""
+    key = whsec_secret(text)
+    if not isinstance(key, bytes):
+        raise ConfigError("this is a public key", mend="this source needs a `whsec_...` secret")
+    return key
+
+
+def made_base64() -> str:
+    return base64.b64encode(secrets.token_bytes(SECRET_BYTES_MADE)).decode()
+
+
+def made_base64url() -> str:
+    return base64.urlsafe_b64encode(secrets.token_bytes(SECRET_BYTES_MADE)).decode()
+
+
 def made_whsec() -> str:
-    return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES_MADE)).decode()
+    return "whsec_" + made_base64()
 
 
 def made_text() -> str:

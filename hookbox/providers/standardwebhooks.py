@@ -26,7 +26,7 @@ from hookbox.providers.contract import (
     VerifiedDelivery,
 )
 from hookbox.providers.plain import PLAIN, Map, raw_kind, reader, specimen, with_map
-from hookbox.providers.proof import proved, refusing_ambiguous
+from hookbox.providers.proof import SIGNATURES_MAX, proved, refusing_ambiguous
 from hookbox.providers.secret_text import made_whsec, whsec_secret
 from hookbox.providers.single import header_reader, one_event, opened
 from hookbox.rules.freshness import seconds_at
@@ -35,9 +35,6 @@ from hookbox.rules.signatures import PublicKey, any_equal, any_proves, base64_ma
 
 # Printable ASCII without the dot, which separates the parts of the signed text.
 ID = re.compile(rb"[!-\-/-~]{1,256}")
-
-# Two during a rotation, a few more at a sender that renews often. Each may cost a curve operation.
-SIGNATURES_MAX = 16
 
 
 # What the names of the three headers begin with.
@@ -99,8 +96,9 @@ def split(prefixes: tuple[str, ...], mapped: Map, verified: VerifiedDelivery) ->
 def simulate(prefixes: tuple[str, ...], mapped: Map, wanted: Simulation) -> Signed:
     """A request as a sender with the source's own secret would make it."""
     example = specimen(mapped, wanted)
-    headers = signed_headers(prefixes[0], wanted, example.body)
-    return Signed(headers=(*headers, *example.headers), body=example.body, key=wanted.id)
+    body = example.body()
+    headers = (*signed_headers(prefixes[0], wanted, body), *example.headers.items())
+    return Signed(headers=headers, body=body, key=wanted.id)
 
 
 def signed_headers(prefix: str, wanted: Simulation, body: bytes) -> tuple[tuple[str, str], ...]:

@@ -7,20 +7,38 @@ The window has two sides: a time from the future would stay usable longer than a
 import re
 
 from hookbox.errors import Reason, Refused
+from hookbox.rules.instants import rfc3339
 
 # Ten digits today. Twelve last until the year 33658 and leave no room for milliseconds, which
 # have thirteen. Nothing but ASCII digits: int() would also take blanks, underscores, a sign and
 # other scripts' digits.
 SECONDS = re.compile(rb"[0-9]{1,12}")
+MILLISECONDS = re.compile(rb"[0-9]{1,15}")
+ASCII = re.compile(rb"[ -~]{1,40}")
 
 
 def seconds_at(text: bytes) -> int:
-    """The instant that a header in whole seconds names."""
+    """The instant that a signed time in whole seconds names."""
+    return int(_written(text, SECONDS)) * 1000
+
+
+def milliseconds_at(text: bytes) -> int:
+    return int(_written(text, MILLISECONDS))
+
+
+def rfc3339_at(text: bytes) -> int:
+    found = rfc3339(_written(text, ASCII).decode("ascii"))
+    if found is None:
+        raise Refused(Reason.TIMESTAMP_MALFORMED)
+    return found
+
+
+def _written(text: bytes, form: re.Pattern[bytes]) -> bytes:
     if not text:
         raise Refused(Reason.TIMESTAMP_MISSING)
-    if not SECONDS.fullmatch(text):
+    if not form.fullmatch(text):
         raise Refused(Reason.TIMESTAMP_MALFORMED)
-    return int(text) * 1000
+    return text
 
 
 def skew(signed_at: int, now: int, tolerance_s: int | None) -> float:

@@ -33,9 +33,9 @@ def required(headers: Headers, name: str, missing: Reason) -> bytes:
     return value
 
 
-def pairs(value: bytes) -> list[tuple[bytes, bytes]]:
+def pairs(value: bytes, separator: bytes = b",") -> list[tuple[bytes, bytes]]:
     """The `name=value` pairs of a header, in whatever order; what is no pair is left out."""
-    parts = (part.strip(b" \t").partition(b"=") for part in value.split(b","))
+    parts = (part.strip(b" \t").partition(b"=") for part in value.split(separator))
     return [(name, content) for name, equals, content in parts if equals]
 
 

@@ -38,11 +38,15 @@ def instant(value: object) -> int | None:
     text = value.strip()
     if NUMBER.fullmatch(text):
         return _of_number(float(text) if "." in text else int(text))
-    if found := RFC3339.fullmatch(text):
-        return _of_rfc3339(found)
     if RFC2822.fullmatch(text):
         return _of_rfc2822(text)
-    return None
+    return rfc3339(text)
+
+
+def rfc3339(text: str) -> int | None:
+    """Milliseconds since 1970 for a written date, in any of the shapes of RFC3339 above."""
+    found = RFC3339.fullmatch(text)
+    return _of_rfc3339(found) if found else None
 
 
 def written(at: int) -> str:

@@ -8,7 +8,7 @@ boxes have none, and commands start faster.
 import base64
 import binascii
 import hmac
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,16 +34,36 @@ class PublicKey(Protocol):
 # bit that makes two texts equal.
 
 
-def hex_mac(key: bytes, message: bytes, algorithm: str = "sha256") -> bytes:
-    return hmac.digest(key, message, algorithm).hex().encode()
+def hex_text(mac: bytes) -> bytes:
+    return mac.hex().encode()
 
 
-def base64_mac(key: bytes, message: bytes, algorithm: str = "sha256") -> bytes:
-    return base64.b64encode(hmac.digest(key, message, algorithm))
+def _unpadded(encode: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    return lambda mac: encode(mac).rstrip(b"=")
 
 
-def base64url_mac(key: bytes, message: bytes, algorithm: str = "sha256") -> bytes:
-    return base64.urlsafe_b64encode(hmac.digest(key, message, algorithm))
+ENCODINGS: Mapping[str, Callable[[bytes], bytes]] = {
+    "hex": hex_text,
+    "base64": base64.b64encode,
+    "base64url": base64.urlsafe_b64encode,
+    "base64-unpadded": _unpadded(base64.b64encode),
+    "base64url-unpadded": _unpadded(base64.urlsafe_b64encode),
+}
+
+
+def hex_mac(key: bytes, message: bytes) -> bytes:
+    """HMAC-SHA256 in lower-case hexadecimal."""
+    return hex_text(hmac.digest(key, message, "sha256"))
+
+
+def base64_mac(key: bytes, message: bytes) -> bytes:
+    """HMAC-SHA256 in padded standard base64."""
+    return base64.b64encode(hmac.digest(key, message, "sha256"))
+
+
+def encoded_mac(key: bytes, message: bytes, algorithm: str, encoding: str) -> bytes:
+    """An HMAC with one of ALGORITHMS, written in one of ENCODINGS."""
+    return ENCODINGS[encoding](hmac.digest(key, message, algorithm))
 
 
 def any_equal(expected: bytes, candidates: Iterable[bytes]) -> bool:
