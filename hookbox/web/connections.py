@@ -40,8 +40,10 @@ class Limits:
 
     # When the door closes, a caller just let in has its request on the way: one slow round trip.
     drain_s: float = 1.5
-    # A refusal must be readable by a sender that is still sending: two slow round trips.
+    # A refusal must be readable by a sender that is still sending: two slow round trips, and what
+    # the socket buffers of both sides may hold by then.
     linger_s: float = 2.0
+    linger_bytes_max: int = 4 * MIB
 
     # 400 connections, each with 16 KB of head and the parser's state, are about 10 MB, and leave
     # more than half of the usual 1,024 file descriptors to the rest of the box.

@@ -76,6 +76,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._body_bytes = 0
         # Bytes taken since something came of them: half a head, chunk extensions, trailers.
         self._framing_bytes = 0
+        self._dropped_bytes = 0
 
     # The connection
 
@@ -105,7 +106,15 @@ class GuardedProtocol(HttpToolsProtocol):
             self._feed(piece)
         if data and self._phase is Phase.ANSWER:
             self.cycle.keep_alive = False
+        elif data:
+            self._drop(data)
         self._settle()
+
+    def _drop(self, data: bytes) -> None:
+        """What still arrives behind a refusal."""
+        self._dropped_bytes += len(data)
+        if self._dropped_bytes > self._limits.linger_bytes_max:
+            self.transport.abort()
 
     def _feed(self, piece: bytes) -> None:
         self._framing_bytes += len(piece)

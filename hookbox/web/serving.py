@@ -83,15 +83,17 @@ class Door:
         """Accept nobody new, let everybody be answered, cut off who is not done after the grace.
 
         Callers still in the kernel's queue stay there when somebody else, such as the service
-        manager, holds the socket too; else they are refused.
+        manager, holds the socket too; else they are refused. Whoever is cut off hears nothing and
+        comes back. Nothing in the app is cancelled: what it does, it finishes without a listener.
         """
         if self._server is None or self._serving is None:
             return
         self.registry.draining = True
-        self._server.config.timeout_graceful_shutdown = math.ceil(grace_s)
         self._server.should_exit = True
-        await self._serving
+        await asyncio.wait({self._serving}, timeout=grace_s)
+        self._server.force_exit = True
         self.registry.evict_all()
+        await self._serving
 
 
 def protocol_for(registry: Registry) -> ProtocolFactory:
