@@ -1,8 +1,7 @@
 """A box that has been in use for years: a state with millions of events, built once and kept.
 
 The box itself receives a few events first. Their rows are the models: every further row is a copy
-with its own ids, key and digest. So the stock has the real schema, and the columns need not be known
-here.
+with its own ids, key and digest. So the stock has the real schema, whatever its columns are.
 """
 
 import shutil
