@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from hookbox.store.database import Transaction
+from hookbox.store.connections import Transaction
 
 Value = str | int | float | None
 Line = dict[str, Value]  # one row by column name; none of the views shows a BLOB

@@ -1,0 +1,68 @@
+"""The box that a command is about: where its files are, what it is set to, and how to serve it."""
+
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from hookbox.clock import Clock, SystemClock
+from hookbox.errors import OperatorError
+from hookbox.settings import Settings, SourceSettings, load
+
+# Serves until stopped and returns the exit code. The second argument reads the settings anew.
+Serve = Callable[[Settings, Callable[[], Settings]], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """Handed to every command. `options`: those that named the files, for hints to repeat."""
+
+    config: Path
+    state: Path
+    serve: Serve
+    options: tuple[str, ...] = ()
+    clock: Clock = field(default_factory=SystemClock)
+
+    def settings(self) -> Settings:
+        """What the configuration says right now. Raises ConfigError."""
+        return load(self.config, self.state)
+
+    def hint(self, command: str) -> str:
+        """A command of ours as it has to be typed here, about this same box."""
+        return " ".join([_program(), *self.options, command])
+
+
+pass_box = click.make_pass_decorator(Box)
+
+
+def chosen(settings: Settings, name: str) -> SourceSettings:
+    """The configured source of that name. Raises OperatorError."""
+    for source in settings.sources:
+        if source.name == name:
+            return source
+    raise unknown_source(name, [source.name for source in settings.sources])
+
+
+def unknown_source(name: str, known: Iterable[str]) -> OperatorError:
+    """No source is called so, and these are there."""
+    names = ", ".join(sorted(known))
+    return OperatorError(
+        f"no source is called {name!r}; "
+        + (
+            f"there are: {names}"
+            if names
+            else "there is none yet: hookbox source add NAME PROVIDER"
+        )
+    )
+
+
+def _program() -> str:
+    """`hookbox` where the shell finds this very program by that name, else as it was called."""
+    called = sys.argv[0]
+    found = shutil.which("hookbox")
+    if Path(called).name != "hookbox":
+        return "hookbox"
+    return "hookbox" if found and Path(found).samefile(called) else called

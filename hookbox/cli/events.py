@@ -1,0 +1,151 @@
+"""`hookbox events`: what came in, and what it was understood to say."""
+
+from collections.abc import Iterator
+
+import click
+
+from hookbox.cli import options, terminal
+from hookbox.cli.box import Box, pass_box, unknown_source
+from hookbox.cli.nouns import Noun
+from hookbox.cli.terminal import Column
+from hookbox.errors import OperatorError
+from hookbox.model import Kind
+from hookbox.store import database, views
+from hookbox.store.views import EventFilter, Line, Page
+
+STATES = ("pending", "applied", "quarantined", "failed")
+
+COLUMNS = (
+    Column("ID", "id", right=True),
+    Column("RECEIVED", "received_at", terminal.when),
+    Column("SOURCE", "source"),
+    Column("KIND", "kind"),
+    Column("RECIPIENT", "recipient", flexible=True),
+    Column("MESSAGE", "message_id", flexible=True),
+    Column("STATE", "state"),
+    Column("VIA", "via"),
+    Column("REPEATS", "duplicates", right=True),
+)
+SAYS = (
+    Column("RECIPIENT", "recipient"),
+    Column("KIND", "kind"),
+    Column("BOUNCE", "bounce_class"),
+    Column("REASON", "reject_reason"),
+    Column("MESSAGE", "message_id"),
+    Column("EFFECT", "effect"),
+)
+OUTBOX = (
+    Column("JOB", "id", right=True),
+    Column("TARGET", "target"),
+    Column("REPLAY", "replay", right=True),
+    Column("STATE", "state"),
+    Column("ATTEMPTS", "attempts", right=True),
+    Column("DUE", "run_at", terminal.when),
+    Column("LAST OUTCOME", "last_outcome"),
+)
+ATTEMPTS = (
+    Column("JOB", "job_id", right=True),
+    Column("ATTEMPT", "number", right=True),
+    Column("STARTED", "started_at", terminal.when),
+    Column("TOOK MS", "took_ms", right=True),
+    Column("OUTCOME", "outcome"),
+    Column("STATUS", "status"),
+    Column("EXCERPT", "excerpt", flexible=True),
+)
+
+
+@click.group(cls=Noun)
+def command() -> None:
+    """Events: list them, or show one in full.
+
+    \b
+    hookbox events --kind bounced --since 2h
+    hookbox events show 17
+    """
+
+
+@command.command("list")
+@options.source
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in Kind]),
+    metavar="KIND",
+    help="Only this kind: bounced, complained, delivered and so on.",
+)
+@click.option("--state", type=click.Choice(STATES), help="Only in this state.")
+@click.option("--recipient", metavar="ADDRESS", help="Only about this recipient.")
+@click.option("--key", help="Only the event with this id of the sender's.")
+@options.since()
+@options.paged
+@options.as_json
+@pass_box
+def list_events(box: Box, /, page: Page, as_json: bool, **asked: str | None) -> None:
+    """The newest events, the newest one last.
+
+    With --after or --before those next to an event instead; `--after 0` begins with the oldest.
+
+    \b
+    hookbox events list --recipient someone@example.com
+    hookbox events list --after 1200 --json
+    """
+    source = asked["source"]
+    with database.reading(box.state) as transaction:
+        if source is not None and source not in (known := views.sources(transaction)):
+            raise unknown_source(source, known)
+        found = views.events(transaction, EventFilter(**asked), page)
+    if as_json:
+        terminal.as_json(found)
+        return
+    terminal.table(found, COLUMNS, none="no such events")
+    options.tell_of_more(found, page)
+
+
+@command.command("show")
+@click.argument("event_id", metavar="ID", type=int)
+@options.as_json
+@pass_box
+def show_event(box: Box, event_id: int, as_json: bool) -> None:
+    """One event: what it says, what was done about it, and its content.
+
+    \b
+    hookbox events show 17
+    """
+    with database.reading(box.state) as transaction:
+        event = views.event(transaction, event_id)
+        if event is None:
+            raise OperatorError(f"no event {event_id}; see: {box.hint('events list')}")
+        says = views.notifications(transaction, event_id)
+        outbox = views.outbox(transaction, event_id)
+        attempts = views.attempts(transaction, event_id)
+    if as_json:
+        terminal.as_json([event])
+        return
+    terminal.facts(_facts(event))
+    terminal.section("What it says", says, SAYS)
+    terminal.section("What was done about it", outbox, OUTBOX)
+    terminal.section("Attempts", attempts, ATTEMPTS)
+    terminal.content(event["content"])
+
+
+def _facts(event: Line) -> Iterator[tuple[str, str]]:
+    yield "event", str(event["id"])
+    yield "source", f"{event['source']} ({event['provider']})"
+    yield "key", str(event["key"])
+    yield "kind", f"{terminal.plain(event['kind'])} ({terminal.plain(event['raw_kind'])})"
+    yield "recipient", terminal.plain(event["recipient"])
+    yield "message", terminal.plain(event["message_id"])
+    yield "occurred", terminal.exactly(event["occurred_at"])
+    yield "received", terminal.exactly(event["received_at"])
+    yield "via", str(event["via"])
+    yield "proved by", PROOFS.get(str(event["verified_by"]), "")
+    yield "state", str(event["state"])
+    if event["duplicates"]:
+        last = terminal.exactly(event["last_duplicate_at"])
+        yield "repeats", f"{event['duplicates']}, the last one {last}"
+
+
+PROOFS = {
+    "current": "the current secret",
+    "previous": "the previous secret",
+    "none": "no secret: the box fetched it, or a certificate proved it",
+}

@@ -1,0 +1,55 @@
+"""`hookbox init`: the first configuration, with a source to try."""
+
+import click
+
+from hookbox.cli.box import Box, chosen, pass_box
+from hookbox.errors import HookboxError
+from hookbox.model import Slot
+from hookbox.settings import DEMO_CONFIG, write_config
+
+DEMO = "demo"
+
+
+@click.command()
+@pass_box
+def command(box: Box) -> None:
+    """Write a commented configuration with a `demo` source. One that exists is left alone.
+
+    \b
+    hookbox init
+    hookbox --config ./hookbox.toml init
+    """
+    write_first(box)
+    click.echo(f"configuration written to {box.config}")
+    click.echo(f"next: {box.hint('serve')}")
+
+
+def write_first(box: Box) -> None:
+    """The configuration and its demo source's secret: both or neither."""
+    write_config(box.config, DEMO_CONFIG)
+    try:
+        _make_secret(box)
+    except HookboxError:
+        box.config.unlink()
+        raise
+
+
+def _make_secret(box: Box) -> None:
+    """A secret for the demo source, unless an earlier one is still in the sealed store."""
+    from hookbox.providers import PROVIDERS
+    from hookbox.runtime import owner, prepare_state
+    from hookbox.store import database, secrets
+    from hookbox.store.connections import Transaction
+
+    make = PROVIDERS[chosen(box.settings(), DEMO).provider].make_secret
+    assert make is not None, "the demo's provider takes any secret"
+    text = make()
+    prepare_state(box.state)
+
+    def keep(transaction: Transaction) -> None:
+        if Slot.CURRENT not in secrets.of_owner(transaction, owner(DEMO)):
+            sealed = secrets.load_seal(box.state).close(text)
+            secrets.put(transaction, owner(DEMO), Slot.CURRENT, sealed, box.clock.now())
+
+    with database.exclusive(box.state) as run:
+        run(keep)
