@@ -1,6 +1,7 @@
 """The program: the commands, with the web door handed to the one that serves.
 
-Above both doors, which never import each other; so that commands which do not serve never load the web framework.
+Above both doors, which never import each other; so that commands which do not serve never load the
+web framework.
 """
 
 from collections.abc import Callable

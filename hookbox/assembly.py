@@ -1,6 +1,8 @@
-"""Assembly: settings become live sources. Pure but for reading the secrets that the settings refer to.
+"""Assembly: settings become live sources. Pure but for reading the secrets that the settings refer
+to.
 
-`hookbox check`, `hookbox serve` and a reload all come through here, so that what `check` lets pass is what runs.
+`hookbox check`, `hookbox serve` and a reload all come through here, so that what `check` lets pass
+is what runs.
 """
 
 import difflib
@@ -23,7 +25,9 @@ def live_sources(settings: Settings, ids: Mapping[str, int], sealed: Sealed) -> 
 
     Raises ConfigError with the line, the reason and the mend.
     """
-    return {each.name: _live(settings, each, ids.get(each.name, 0), sealed) for each in settings.sources}
+    return {
+        each.name: _live(settings, each, ids.get(each.name, 0), sealed) for each in settings.sources
+    }
 
 
 def providers_of(settings: Settings) -> dict[str, str]:
@@ -42,13 +46,17 @@ def _live(settings: Settings, chosen: SourceSettings, source_id: int, sealed: Se
         name=chosen.name,
         id=source_id,
         provider=provider,
-        trust=Trust(keys=keys, tolerance_s=None if chosen.skew == "observe" else provider.tolerance_s),
+        trust=Trust(
+            keys=keys, tolerance_s=None if chosen.skew == "observe" else provider.tolerance_s
+        ),
         body_max=chosen.body_max or settings.server.body_max,
     )
 
 
 def configured(chosen: SourceSettings, public_url: str | None) -> Provider:
-    """The provider as this source uses it. Raises ConfigError, its `where` inside the source's table."""
+    """The provider as this source uses it. Raises ConfigError, its `where` inside the source's
+    table.
+    """
     provider = PROVIDERS.get(chosen.provider)
     if provider is None:
         near = difflib.get_close_matches(chosen.provider, PROVIDERS, n=1)
@@ -74,8 +82,12 @@ def _answers(answers: Answers, responses: Mapping[str, int]) -> Answers:
     )
 
 
-def _keys(chosen: SourceSettings, provider: Provider, sealed: Mapping[Slot, str]) -> tuple[Key, ...]:
-    """The usable secrets, current first. A slot without reference is the sealed store's, and may be empty."""
+def _keys(
+    chosen: SourceSettings, provider: Provider, sealed: Mapping[Slot, str]
+) -> tuple[Key, ...]:
+    """The usable secrets, current first. A slot without reference is the sealed store's, and may be
+    empty.
+    """
     slots: tuple[tuple[Slot, str, Reference | None], ...] = (
         (Slot.CURRENT, "secret", chosen.secret),
         (Slot.PREVIOUS, "previous_secret", chosen.previous_secret),
@@ -92,7 +104,9 @@ def _keys(chosen: SourceSettings, provider: Provider, sealed: Mapping[Slot, str]
 
 
 def secret_text(chosen: SourceSettings, sealed: Mapping[Slot, str]) -> str:
-    """The current secret as text, to sign a simulated request with; empty where the source has none."""
+    """The current secret as text, to sign a simulated request with; empty where the source has
+    none.
+    """
     if chosen.secret is not None:
         return chosen.secret.read()
     return sealed.get(Slot.CURRENT, "")
@@ -111,7 +125,8 @@ def _check_retention(settings: Settings, chosen: SourceSettings, provider: Provi
     if settings.retention.keys_s >= needed_s:
         return
     raise ConfigError(
-        f"keys are kept {settings.retention.keys_s / 3600:g} h, but {provider.title} (source {chosen.name}) may send "
+        f"keys are kept {settings.retention.keys_s / 3600:g} h, but {provider.title} "
+        f"(source {chosen.name}) may send "
         f"an event again for {needed_s / 3600:g} h; a late retry would count twice",
         where="retention.keys",
         mend=f'write keys = "{-(-needed_s // 3600)}h" or more; "90d" is the default',

@@ -52,7 +52,9 @@ class ManualClock:
         return self._monotonic
 
     def step(self, seconds: float) -> None:
-        """Set the wall clock forward or back, as NTP does: monotonic time and sleepers do not notice."""
+        """Set the wall clock forward or back, as NTP does: monotonic time and sleepers do not
+        notice.
+        """
         self._now += round(seconds * 1000)
 
     def advance(self, seconds: float) -> None:

@@ -4,7 +4,7 @@
     ├── ConfigError         the configuration cannot be used (exit 78)
     ├── Refused             a delivery that nobody vouches for, or too old
     ├── Unintelligible      authentic, but cannot be read as events: goes to quarantine
-    ├── Overloaded          more waiting than the box can commit in time: the sender should come back
+    ├── Overloaded          more waits than the box can commit in time: come back
     ├── StoreError          the database cannot take or give what was asked
     │   ├── StoreBusy       somebody else holds the write lock
     │   ├── StoreFull       no space left for a commit
@@ -17,8 +17,9 @@
     │   └── FeedThrottled   come back later, with the upstream's own delay where it gave one
     └── OperatorError       a command cannot be done as asked
 
-Expected outcomes (a duplicate, a conflict, a failed attempt) are values, not errors. Every message says what happened, to
-what, and what to do next. It exists apart from the rooms so that all floors can import it without a loop.
+Expected outcomes (a duplicate, a conflict, a failed attempt) are values, not errors. Every message
+says what happened, to what, and what to do next. It exists apart from the rooms so that all floors
+can import it without a loop.
 """
 
 from enum import StrEnum
@@ -31,11 +32,13 @@ class HookboxError(Exception):
 class ConfigError(HookboxError):
     """The configuration cannot be used.
 
-    `where` names the setting (`source.agent.tolerance`), `mend` what to write instead, `line` the line in the file
-    where it is known. Shown whole; ends the program with exit code 78.
+    `where` names the setting (`source.agent.tolerance`), `mend` what to write instead, `line` the
+    line in the file where it is known. Shown whole; ends the program with exit code 78.
     """
 
-    def __init__(self, message: str, *, where: str = "", mend: str = "", line: int | None = None) -> None:
+    def __init__(
+        self, message: str, *, where: str = "", mend: str = "", line: int | None = None
+    ) -> None:
         super().__init__(message)
         self.message, self.where, self.mend, self.line = message, where, mend, line
 
@@ -47,7 +50,9 @@ class ConfigError(HookboxError):
 
 
 class Reason(StrEnum):
-    """Why a delivery was refused. Counted per source and shown by `hookbox refusals`, never told to the sender."""
+    """Why a delivery was refused. Counted per source and shown by `hookbox refusals`, never told to
+    the sender.
+    """
 
     SIGNATURE_MISSING = "signature_missing"
     SIGNATURE_WRONG = "signature_wrong"
@@ -75,17 +80,19 @@ class Reason(StrEnum):
 class Refused(HookboxError):
     """A delivery that is not vouched for.
 
-    `authentic`: the signature was right and only the time is off; then the fault may be our own clock's.
-    `skew_s`: our time minus the signed time in seconds, where a time was signed.
+    `authentic`: the signature was right and only the time is off; then the fault may be our own
+    clock's. `skew_s`: our time minus the signed time in seconds, where a time was signed.
     """
 
-    def __init__(self, reason: Reason, *, skew_s: float | None = None, authentic: bool = False) -> None:
+    def __init__(
+        self, reason: Reason, *, skew_s: float | None = None, authentic: bool = False
+    ) -> None:
         super().__init__(reason.value)
         self.reason, self.skew_s, self.authentic = reason, skew_s, authentic
 
 
 class Unintelligible(HookboxError):
-    """Authentic, but not readable as events. `key` is the identity where a signed header gives one."""
+    """Authentic, but not readable as events. `key`: the identity, where a signed header gives one."""
 
     def __init__(self, reason: str, *, key: str = "") -> None:
         super().__init__(reason)
@@ -93,7 +100,7 @@ class Unintelligible(HookboxError):
 
 
 class Overloaded(HookboxError):
-    """More deliveries wait than can be committed in time; the sender should come back in a moment."""
+    """More deliveries wait than can be committed in time; the sender should come back soon."""
 
 
 class StoreError(HookboxError):
@@ -101,7 +108,9 @@ class StoreError(HookboxError):
 
 
 class StoreBusy(StoreError):
-    """Another program holds the database's write lock. `hookbox doctor` names it; the box goes on by itself."""
+    """Another program holds the database's write lock. `hookbox doctor` names it; the box goes on
+    by itself.
+    """
 
 
 class StoreFull(StoreError):
@@ -113,7 +122,9 @@ class StoreRejected(StoreError):
 
 
 class StoreDamaged(StoreError):
-    """The file is not a sound hookbox database. Keep it, and restore a backup with `hookbox restore FILE`."""
+    """The file is not a sound hookbox database. Keep it, and restore a backup with `hookbox restore
+    FILE`.
+    """
 
 
 class FeedError(HookboxError):

@@ -1,7 +1,8 @@
 """The words of hookbox: the records that every floor speaks in.
 
-Owns no behaviour beyond what keeps a record consistent. Instants are integer milliseconds UTC and end in `_at`;
-durations end in `_s` or `_ms`; sizes in `_bytes` or `_max`. Records are frozen and are built by keyword.
+Owns no behaviour beyond what keeps a record consistent. Instants are integer milliseconds UTC and
+end in `_at`; durations end in `_s` or `_ms`; sizes in `_bytes` or `_max`. Records are frozen and
+are built by keyword.
 """
 
 from collections.abc import Mapping
@@ -62,7 +63,9 @@ class Via(StrEnum):
 
 
 class Slot(StrEnum):
-    """Which of a source's two secrets proved a delivery. `none`: the sender does not sign (a poll, for one)."""
+    """Which of a source's two secrets proved a delivery. `none`: the sender does not sign (a poll,
+    for one).
+    """
 
     CURRENT = "current"
     PREVIOUS = "previous"
@@ -81,8 +84,9 @@ class TimeSource(StrEnum):
 class Delivery:
     """One inbound HTTP POST, before anybody vouched for it.
 
-    `headers` are the pairs as sent, names in lower case; a header sent twice is there twice.
-    `body` is every byte received, in its Content-Encoding. `remote` is the sender's address behind trusted proxies.
+    `headers` are the pairs as sent, names in lower case; a header sent twice is there twice. `body`
+    is every byte received, in its Content-Encoding. `remote` is the sender's address behind trusted
+    proxies.
     """
 
     source: str
@@ -98,10 +102,11 @@ class Delivery:
 class SplitEvent:
     """One event of a verified delivery, as the store will keep it.
 
-    `key` is the event's identity inside its source; `digest` is 32 bytes over the canonical form of the event's own
-    content. The content is `body[start:end]` of the delivery; `content` is set instead where the event's bytes are
-    not a slice of the body (compressed bodies, form fields). `synthesised`: the sender gave no usable id and the key was
-    made from content; each such event is counted and shown.
+    `key` is the event's identity inside its source; `digest` is 32 bytes over the canonical form of
+    the event's own content. The content is `body[start:end]` of the delivery; `content` is set
+    instead where the event's bytes are not a slice of the body (compressed bodies, form fields).
+    `synthesised`: the sender gave no usable id and the key was made from content; each such event
+    is counted and shown.
     """
 
     key: str
@@ -115,7 +120,9 @@ class SplitEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rotten:
-    """An authentic piece of a delivery that cannot be read as an event. It is quarantined, the rest goes on."""
+    """An authentic piece of a delivery that cannot be read as an event. It is quarantined, the rest
+    goes on.
+    """
 
     reason: str
     content: bytes
@@ -132,7 +139,9 @@ class Handshake:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """What one verified delivery holds: events in the sender's order, and pieces that could not be read."""
+    """What one verified delivery holds: events in the sender's order, and pieces that could not be
+    read.
+    """
 
     events: tuple[SplitEvent, ...] = ()
     rotten: tuple[Rotten, ...] = ()
@@ -142,8 +151,8 @@ class Split:
 class StoredEvent:
     """An event read back from the store, for `normalize`.
 
-    `headers` holds the headers that the provider asked to keep, names in lower case, decoded as latin-1.
-    `signed_at` is the time inside the signature where the sender signs one.
+    `headers` holds the headers that the provider asked to keep, names in lower case, decoded as
+    latin-1. `signed_at` is the time inside the signature where the sender signs one.
     """
 
     id: int
@@ -161,13 +170,14 @@ class StoredEvent:
 class Notification:
     """What one event says about one recipient, in hookbox's own words.
 
-    `recipient` is a bare address with its case preserved; None when the sender does not say which of several
-    (`ambiguous`, with the possible ones in `candidates`), or when the event is about no recipient.
-    `occurred_at` is None where the event carries no readable time; the ledger then takes the receive time.
-    `suppress` is the sender's own advice where its rules go beyond kind and class (a provider-side suppression).
-    `scope` is set where an unsubscribe concerns a list or group only; such a fact never suppresses globally.
-    `meaning` is the same for two events that report one fact under two keys; the ledger lets it count once.
-    `extras` are further readable facts (smtp_code, diagnostic, url, ip, tags, metadata …), JSON values only.
+    `recipient` is a bare address with its case preserved; None when the sender does not say which
+    of several (`ambiguous`, with the possible ones in `candidates`), or when the event is about no
+    recipient. `occurred_at` is None where the event carries no readable time; the ledger then takes
+    the receive time. `suppress` is the sender's own advice where its rules go beyond kind and class
+    (a provider-side suppression). `scope` is set where an unsubscribe concerns a list or group
+    only; such a fact never suppresses globally. `meaning` is the same for two events that report
+    one fact under two keys; the ledger lets it count once. `extras` are further readable facts
+    (smtp_code, diagnostic, url, ip, tags, metadata …), JSON values only.
     """
 
     kind: Kind
@@ -187,7 +197,9 @@ class Notification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """What the store did with one delivery: how many of its events were new, known, or known with other content."""
+    """What the store did with one delivery: how many of its events were new, known, or known with
+    other content.
+    """
 
     new: int = 0
     duplicate: int = 0

@@ -1,7 +1,8 @@
 """Runtime: the one place that makes the services, and knows in which order they start and stop.
 
-Start: lock, schema, writer, jobs of dead processes taken back, sources, worker; the doors open after that. Stop: the doors
-close first, then the worker settles, the counts are written, the writer folds the WAL and closes, and the lock goes last.
+Start: lock, schema, writer, jobs of dead processes taken back, sources, worker; the doors open
+after that. Stop: the doors close first, then the worker settles, the counts are written, the writer
+folds the WAL and closes, and the lock goes last.
 """
 
 import asyncio
@@ -23,8 +24,9 @@ from hookbox.flows.work import Worker
 from hookbox.model import Kind, Slot
 from hookbox.providers.contract import Signed
 from hookbox.settings import Settings
-from hookbox.store import database, quarantine, secrets, sources
-from hookbox.store.database import Lock, Transaction
+from hookbox.store import database, quarantine, schema, secrets, sources
+from hookbox.store.connections import Transaction
+from hookbox.store.lock import Lock
 from hookbox.store.secrets import Seal
 from hookbox.store.writer import Writer
 
@@ -40,14 +42,17 @@ def prepare_state(state: Path) -> None:
         state.chmod(STATE_MODE)
     except OSError as error:
         raise OperatorError(
-            f"the state directory {state} cannot be used: {error.strerror}; choose another with --state"
+            f"the state directory {state} cannot be used: {error.strerror}; "
+            "choose another with --state"
         ) from error
 
 
 def open_secrets(transaction: Transaction, seal: Seal, names: Mapping[str, str]) -> assembly.Sealed:
     """The sealed store's secrets of these sources, opened."""
     return {
-        name: {slot: seal.open(box) for slot, box in secrets.of_owner(transaction, owner(name)).items()}
+        name: {
+            slot: seal.open(box) for slot, box in secrets.of_owner(transaction, owner(name)).items()
+        }
         for name in names
     }
 
@@ -92,11 +97,13 @@ class Runtime:
         self.ready = True
 
     async def _open(self) -> None:
-        database.prepare(self.settings.state / database.FILE_NAME)
+        schema.prepare(self.settings.state / database.FILE_NAME)
         self.seal = secrets.load_seal(self.settings.state)
         await self.writer.start()
         instance = await self.writer.write(sources.next_instance)
-        taken = await self.writer.write(partial(work.take_back, instance=instance, now=self.clock.now()))
+        taken = await self.writer.write(
+            partial(work.take_back, instance=instance, now=self.clock.now())
+        )
         if taken:
             log.warning("jobs of a process that died are available again jobs=%d", taken)
         self.worker = Worker(self.writer, self.sources, self.clock, instance)
@@ -115,15 +122,19 @@ class Runtime:
         for source in self.sources.all():
             if not source.trust.keys and source.provider.needs_secret:
                 log.warning(
-                    "source has no secret, its senders are told to come back source=%s mend='hookbox secret set %s'",
-                    source.name, source.name,
-                )  # fmt: skip
+                    "source has no secret, its sender is told to come back source=%s "
+                    "mend='hookbox secret set %s'",
+                    source.name,
+                    source.name,
+                )
 
     async def _sealed(self, names: Mapping[str, str]) -> assembly.Sealed:
         return await self.writer.write(partial(open_secrets, seal=self.seal, names=names))
 
     async def reload(self, settings: Settings) -> None:
-        """Take new settings live between two requests. Raises ConfigError; then the old ones go on unchanged."""
+        """Take new settings live between two requests. Raises ConfigError; then the old ones go on
+        unchanged.
+        """
         fixed = (("server.listen", "server"), ("local.listen", "local"))
         for name, table in fixed:
             if getattr(settings, table).listen != getattr(self.settings, table).listen:
@@ -147,7 +158,9 @@ class Runtime:
     # --- what the private door can ask for
 
     async def change_secrets(self, change: Callable[[Transaction], None]) -> None:
-        """Change the sealed store and use the outcome at once; refused as a whole when it leaves a source unusable."""
+        """Change the sealed store and use the outcome at once; refused as a whole when it leaves a
+        source unusable.
+        """
         names = assembly.providers_of(self.settings)
 
         def work(transaction: Transaction) -> assembly.Sealed:
@@ -161,19 +174,25 @@ class Runtime:
         self.sources.replace(assembly.live_sources(self.settings, ids, sealed))
 
     async def set_secret(self, source: str, text: str, *, rotate: bool) -> None:
-        """Set the current secret of a source; with `rotate` the old one stays valid as the previous one."""
+        """Set the current secret of a source; with `rotate` the old one stays valid as the previous
+        one.
+        """
         sealed, now = self.seal.close(text), self.clock.now()
         if rotate:
             await self.change_secrets(lambda t: secrets.rotate(t, owner(source), sealed, now))
         else:
-            await self.change_secrets(lambda t: secrets.put(t, owner(source), Slot.CURRENT, sealed, now))
+            await self.change_secrets(
+                lambda t: secrets.put(t, owner(source), Slot.CURRENT, sealed, now)
+            )
 
     async def drop_secret(self, source: str, slot: Slot) -> None:
         """Forget one slot of a source."""
         await self.change_secrets(lambda t: secrets.drop(t, owner(source), slot))
 
     async def simulate(self, name: str, kind: Kind, to: str) -> Signed:
-        """A correctly signed request of this source, for whoever asked to send. Raises OperatorError."""
+        """A correctly signed request of this source, for whoever asked to send. Raises
+        OperatorError.
+        """
         source = self.sources.get(name)
         if source is None:
             raise OperatorError(f"no source is called {name!r}; see: hookbox source list")
@@ -192,4 +211,6 @@ class Runtime:
     async def discard_quarantined(self, entry_id: int, reason: str) -> None:
         """Close a quarantined thing without effect."""
         now = self.clock.now()
-        await self.writer.write(partial(quarantine.discard, entry_id=entry_id, reason=reason, now=now))
+        await self.writer.write(
+            partial(quarantine.discard, entry_id=entry_id, reason=reason, now=now)
+        )

@@ -1,4 +1,6 @@
-"""Apply: what an event says, in hookbox's own words, with its time settled. Pure; the worker calls it and stores the answer."""
+"""Apply: what an event says, in hookbox's own words, with its time settled. Pure; the worker calls
+it and stores the answer.
+"""
 
 from dataclasses import replace
 
@@ -12,18 +14,21 @@ PLAUSIBLE_FROM = 946_684_800_000  # 2000-01-01: no email event sender is older
 
 
 def apply(provider: Provider | None, event: StoredEvent) -> Applied:
-    """The event's notifications. An event of a source that is no longer configured is `unknown`, not lost."""
+    """The event's notifications. An event of a source that is no longer configured is `unknown`,
+    not lost.
+    """
     if provider is None or event.raw_kind == ACCEPTED_UNREAD:
         found: tuple[Notification, ...] = (Notification(kind=Kind.UNKNOWN),)
     else:
         found = provider.normalize(event)
     return Applied(
-        event_id=event.id, notifications=tuple(_settled(notification, event) for notification in found)
+        event_id=event.id,
+        notifications=tuple(_settled(notification, event) for notification in found),
     )
 
 
 def _settled(notification: Notification, event: StoredEvent) -> Notification:
-    """Storable text, and a time that can be true: else the receive time, and `time_source` says so."""
+    """Storable text, and a time that can be true: else the receive time, and it says so."""
     at, told_by = notification.occurred_at, notification.time_source
     if at is None or not PLAUSIBLE_FROM <= at <= event.received_at + DAY_MS:
         at, told_by = event.received_at, TimeSource.RECEIVED

@@ -1,25 +1,34 @@
 """Receive: one delivery, from its raw bytes to rows that survive a power cut.
 
-Prove who sent it, split it into events, have the writer store them, and only then say so. Expected outcomes are values
-here; the door turns them into this sender's HTTP statuses. Nothing that was proved is lost: what cannot be read, or
-trips over a mistake of ours, goes to quarantine.
+Prove who sent it, split it into events, have the writer store them, and only then say so. Expected
+outcomes are values here; the door turns them into this sender's HTTP statuses. Nothing that was
+proved is lost: what cannot be read, or trips over a mistake of ours, goes to quarantine.
 """
 
 import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hookbox.clock import Clock
-from hookbox.errors import Overloaded, Reason, Refused, StoreBusy, StoreError, StoreFull, Unintelligible
+from hookbox.errors import (
+    Overloaded,
+    Reason,
+    Refused,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    Unintelligible,
+)
 from hookbox.flows.sources import Source
 from hookbox.flows.tally import Tally
 from hookbox.model import Admission, Delivery, Handshake, Rotten, Split
 from hookbox.providers.contract import VerifiedDelivery
 from hookbox.store.admissions import DeliveryRow, Proposal
-from hookbox.store.writer import BATCH_ROWS_MAX, Writer
+from hookbox.store.waiting import BATCH_ROWS_MAX
+from hookbox.store.writer import Writer
 
 log = logging.getLogger("hookbox.receive")
 
@@ -40,13 +49,14 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The outcome of one delivery. `reason` goes with REFUSED, `retry_after_s` with BUSY, `answer` with HANDSHAKE.
+    """The outcome of one delivery. `reason` goes with REFUSED, `retry_after_s` with BUSY, `answer`
+    with HANDSHAKE.
 
     `unreadable`: nothing of the delivery could be read as an event.
     """
 
     outcome: Outcome
-    admission: Admission = Admission()
+    admission: Admission = field(default_factory=Admission)
     reason: Reason | None = None
     retry_after_s: int | None = None
     answer: Handshake | None = None
@@ -54,9 +64,13 @@ class Receipt:
 
 
 class Receiver:
-    """The receive flow with what it needs at hand. `stored` is called after every commit that brought something new."""
+    """The receive flow with what it needs at hand. `stored` is called after every commit that
+    brought something new.
+    """
 
-    def __init__(self, writer: Writer, tally: Tally, clock: Clock, stored: Callable[[], None]) -> None:
+    def __init__(
+        self, writer: Writer, tally: Tally, clock: Clock, stored: Callable[[], None]
+    ) -> None:
         self._writer, self._tally, self._clock, self._stored = writer, tally, clock, stored
 
     async def receive(self, source: Source, delivery: Delivery) -> Receipt:
@@ -76,7 +90,9 @@ class Receiver:
         if admission.new:
             self._stored()
         return Receipt(
-            outcome=_outcome(admission), admission=admission, unreadable=bool(split.rotten) and not split.events
+            outcome=_outcome(admission),
+            admission=admission,
+            unreadable=bool(split.rotten) and not split.events,
         )
 
     def refused(self, source: Source, delivery: Delivery, reason: Reason) -> Receipt:
@@ -92,16 +108,22 @@ class Receiver:
         return verified
 
     def _observe(self, source: Source, verified: VerifiedDelivery) -> None:
-        """Under `skew = "observe"` a delivery outside the window is accepted, and counted as what it would have been."""
+        """Under `skew = "observe"` a delivery outside the window is accepted, and counted as what
+        it would have been.
+        """
         window_s = source.provider.tolerance_s
-        if source.trust.tolerance_s is None and window_s is not None and verified.skew_s is not None:
-            if abs(verified.skew_s) > window_s:
-                reason = Reason.STALE if verified.skew_s > 0 else Reason.FUTURE
-                self._tally.refused(source.id, reason, verified.skew_s, verified.delivery.remote)
+        skew_s = verified.skew_s
+        if source.trust.tolerance_s is not None or window_s is None or skew_s is None:
+            return
+        if abs(skew_s) > window_s:
+            reason = Reason.STALE if skew_s > 0 else Reason.FUTURE
+            self._tally.refused(source.id, reason, skew_s, verified.delivery.remote)
 
     def _refuse(self, source: Source, delivery: Delivery, refusal: Refused) -> Receipt:
         self._tally.refused(source.id, refusal.reason, refusal.skew_s, delivery.remote)
-        if refusal.reason is Reason.NO_SECRET:  # ours to fix: set one, and the sender's retry is accepted
+        if (
+            refusal.reason is Reason.NO_SECRET
+        ):  # ours to fix: set one, and the sender's retry is accepted
             return Receipt(outcome=Outcome.BUSY, reason=refusal.reason, retry_after_s=RETRY_LATER_S)
         return Receipt(outcome=Outcome.REFUSED, reason=refusal.reason)
 
@@ -141,7 +163,8 @@ def _delivery_row(source: Source, verified: VerifiedDelivery, split: Split) -> D
         remote=delivery.remote,
         headers=json.dumps(_kept_headers(source, delivery)),
         body=delivery.body,
-        is_text=_is_text(delivery.body) and all(_is_text(e.content) for e in split.events if e.content),
+        is_text=_is_text(delivery.body)
+        and all(_is_text(e.content) for e in split.events if e.content),
     )
 
 
@@ -175,6 +198,8 @@ def _outcome(admission: Admission) -> Outcome:
 
 def _busy(source: Source, trouble: Exception) -> Receipt:
     """Our fault, in the log once per delivery: this is rare, and each one is a sender sent away."""
-    passing = isinstance(trouble, Overloaded | TimeoutError | StoreBusy) and not isinstance(trouble, StoreFull)
+    passing = isinstance(trouble, Overloaded | TimeoutError | StoreBusy) and not isinstance(
+        trouble, StoreFull
+    )
     log.warning("not stored source=%s error=%s", source.name, str(trouble) or "no commit in time")
     return Receipt(outcome=Outcome.BUSY, retry_after_s=RETRY_SOON_S if passing else RETRY_LATER_S)

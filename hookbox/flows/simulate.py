@@ -1,7 +1,8 @@
 """Simulate: correctly signed requests that the box sends itself, through the real HTTP path.
 
-The server makes the request, since only it holds the live secrets; the command sends it. The box remembers what it made,
-so that the event is marked as simulated whatever headers a stranger may send.
+The server makes the request, since only it holds the live secrets; the command sends it. The box
+remembers what it made, so that the event is marked as simulated whatever headers a stranger may
+send.
 """
 
 import hashlib
@@ -25,16 +26,27 @@ class Simulations:
         self._expected: OrderedDict[tuple[str, bytes], None] = OrderedDict()
 
     def make(self, source: Source, kind: Kind, to: str, secret: str) -> Signed:
-        """A request as the source's sender would sign it. Raises OperatorError when it cannot be made."""
+        """A request as the source's sender would sign it. Raises OperatorError when it cannot be
+        made.
+        """
         provider = source.provider
         if provider.simulate is None:
-            raise OperatorError(f"{provider.title} cannot be simulated: only the sender holds its private key")
-        if kind not in provider.kinds:
             raise OperatorError(
-                f"{provider.title} has no event for {kind.value!r}; it has: {', '.join(sorted(provider.kinds))}"
+                f"{provider.title} cannot be simulated: only the sender holds its private key"
+            )
+        if kind not in provider.kinds:
+            known = ", ".join(sorted(provider.kinds))
+            raise OperatorError(
+                f"{provider.title} has no event for {kind.value!r}; it has: {known}"
             )
         signed = provider.simulate(
-            Simulation(kind=kind, to=to, secret=secret, id=f"sim_{secrets.token_hex(8)}", now=self._clock.now())
+            Simulation(
+                kind=kind,
+                to=to,
+                secret=secret,
+                id=f"sim_{secrets.token_hex(8)}",
+                now=self._clock.now(),
+            )
         )
         self._expected[source.name, hashlib.sha256(signed.body).digest()] = None
         while len(self._expected) > REMEMBERED_MAX:

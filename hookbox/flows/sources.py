@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from hookbox.providers.contract import Provider, Trust
 
-# The sender's patience less what the network and our own answer may take, and never past four seconds: the strictest
-# senders wait five.
+# The sender's patience less what the network and our own answer may take, and never past four
+# seconds: the strictest senders wait five.
 PATIENCE_SHARE = 0.8
 PATIENCE_MAX_S = 4.0
 
@@ -25,7 +25,11 @@ class Source:
     def deadline_s(self) -> float:
         """How long the sender may be kept waiting before it is told to come back."""
         patience_s = self.provider.patience_s
-        return PATIENCE_MAX_S if patience_s is None else min(PATIENCE_MAX_S, patience_s * PATIENCE_SHARE)
+        return (
+            PATIENCE_MAX_S
+            if patience_s is None
+            else min(PATIENCE_MAX_S, patience_s * PATIENCE_SHARE)
+        )
 
 
 class Sources:

@@ -1,6 +1,8 @@
-"""What is counted in memory and written once a minute: refusals with their skew, and which secret proved what.
+"""What is counted in memory and written once a minute: refusals with their skew, and which secret
+proved what.
 
-A stranger's request must not cost a disk write; a minute of counts may be lost in a crash, no event can.
+A stranger's request must not cost a disk write; a minute of counts may be lost in a crash, no event
+can.
 """
 
 import logging
@@ -33,7 +35,9 @@ class _Uses:
 
 
 class Tally:
-    """Counts since the last flush. Its size is bounded by sources × reasons × minutes between two flushes."""
+    """Counts since the last flush. Its size is bounded by sources, reasons and minutes between two
+    flushes.
+    """
 
     def __init__(self, writer: Writer, clock: Clock) -> None:
         self._writer, self._clock = writer, clock
@@ -63,11 +67,15 @@ class Tally:
         self._refusals, self._uses = {}, {}
         counts = [
             RefusalCount(
-                source_id=source_id, reason=reason, minute=minute, count=entry.count,
-                last_skew_s=entry.last_skew_s, last_remote=entry.last_remote,
+                source_id=source_id,
+                reason=reason,
+                minute=minute,
+                count=entry.count,
+                last_skew_s=entry.last_skew_s,
+                last_remote=entry.last_remote,
             )
             for (source_id, reason, minute), entry in refused.items()
-        ]  # fmt: skip
+        ]
         used = [
             SecretUse(source_id=s, slot=slot, accepted=u.accepted, last_used_at=u.last_used_at)
             for (s, slot), u in uses.items()

@@ -1,8 +1,8 @@
 """Work: the in-process worker that applies stored events.
 
-It claims a batch of `apply` jobs, works out what the events say, and settles that batch in the transaction that claims the
-next one. It gives way to senders. An event whose work fails is tried again, then set aside in quarantine; it never
-holds up the others.
+It claims a batch of `apply` jobs, works out what the events say, and settles that batch in the
+transaction that claims the next one. It gives way to senders. An event whose work fails is tried
+again, then set aside in quarantine; it never holds up the others.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from hookbox.flows.sources import Sources
 from hookbox.model import StoredEvent
 from hookbox.rules import backoff
 from hookbox.store import jobs, ledger, quarantine
-from hookbox.store.database import Transaction
+from hookbox.store.connections import Transaction
 from hookbox.store.jobs import Job, Lease
 from hookbox.store.ledger import Applied
 from hookbox.store.writer import Writer
@@ -86,7 +86,9 @@ class Worker:
         self._wake.set()
 
     async def run(self) -> None:
-        """Work until stopped. Trouble with the store is waited out; what was worked out is kept meanwhile."""
+        """Work until stopped. Trouble with the store is waited out; what was worked out is kept
+        meanwhile.
+        """
         settlement: _Settlement | None = None
         while True:
             self._wake.clear()
@@ -141,8 +143,12 @@ class Worker:
 
         return await self._writer.write(work)
 
-    async def _single_out(self, settlement: _Settlement | None, error: StoreRejected) -> _Settlement | None:
-        """One of the batch cannot be stored: settle each alone, so that only that one counts as failed."""
+    async def _single_out(
+        self, settlement: _Settlement | None, error: StoreRejected
+    ) -> _Settlement | None:
+        """One of the batch cannot be stored: settle each alone, so that only that one counts as
+        failed.
+        """
         if settlement is None:
             raise error
         log.error("batch refused jobs=%d error=%s", len(settlement.applied), error)
@@ -153,7 +159,9 @@ class Worker:
             try:
                 await self._writer.write(partial(_settle, settlement=alone, now=now))
             except StoreRejected as refused:
-                guilty.failed.append(_Failure(job=job, started_at=now, took_ms=0, error=str(refused)))
+                guilty.failed.append(
+                    _Failure(job=job, started_at=now, took_ms=0, error=str(refused))
+                )
             except StoreError:
                 guilty.applied.append((job, applied))
         return guilty
@@ -172,17 +180,23 @@ class Worker:
         started_at, started = self._clock.now(), self._clock.monotonic()
         try:
             settlement.applied.append((job, apply(source.provider if source else None, event)))
-        except Exception as error:  # a mistake of ours in a provider: this event waits, the others go on
+        except (
+            Exception
+        ) as error:  # a mistake of ours in a provider: this event waits, the others go on
             log.exception("apply failed event=%d source=%s", event.id, event.source)
             took_ms = round((self._clock.monotonic() - started) * 1000)
-            failure = _Failure(job=job, started_at=started_at, took_ms=took_ms, error=type(error).__name__)
+            failure = _Failure(
+                job=job, started_at=started_at, took_ms=took_ms, error=type(error).__name__
+            )
             settlement.failed.append(failure)
 
 
 def _settle(transaction: Transaction, settlement: _Settlement, now: int) -> None:
     """Everything a batch came to, fenced: jobs that this lease no longer holds are left alone."""
     lease = settlement.lease
-    ids = [job.id for job, _ in settlement.applied] + [failure.job.id for failure in settlement.failed]
+    ids = [job.id for job, _ in settlement.applied] + [
+        failure.job.id for failure in settlement.failed
+    ]
     held = jobs.owned(transaction, ids, lease)
     kept = [(job, applied) for job, applied in settlement.applied if job.id in held]
     if kept:
@@ -196,7 +210,12 @@ def _settle(transaction: Transaction, settlement: _Settlement, now: int) -> None
 def _settle_failure(transaction: Transaction, failure: _Failure, now: int) -> None:
     job = failure.job
     jobs.record_attempt(
-        transaction, job, started_at=failure.started_at, took_ms=failure.took_ms, outcome="error", excerpt=failure.error
+        transaction,
+        job,
+        started_at=failure.started_at,
+        took_ms=failure.took_ms,
+        outcome="error",
+        excerpt=failure.error,
     )
     if job.attempts + 1 < TRIES_MAX:
         wait_s = backoff.delay_s(TRY_AGAIN_AFTER_S, job.attempts)
@@ -207,7 +226,9 @@ def _settle_failure(transaction: Transaction, failure: _Failure, now: int) -> No
 
 
 def take_back(transaction: Transaction, instance: int, now: int) -> int:
-    """At start: jobs of dead processes are available again; an event that was there in three crashes is set aside."""
+    """At start: jobs of dead processes are available again; an event that was there in three
+    crashes is set aside.
+    """
     found = jobs.take_back(transaction, instance, now)
     for job in found:
         if job.exhausted and job.target == TARGET:

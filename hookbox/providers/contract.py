@@ -1,11 +1,14 @@
-"""What a provider is: pure functions over deliveries and events, and the facts it declares about its sender.
+"""What a provider is: pure functions over deliveries and events, and the facts it declares about
+its sender.
 
-A provider module exports one frozen `Provider` named `PROVIDER`. Its functions are pure: no clock, no network, no store, no
-logging. `configure` turns the provider into the one a source uses (its own topics, templates, tolerances) by
-replacing functions and facts, so that everything downstream sees one kind of thing.
+A provider module exports one frozen `Provider` named `PROVIDER`. Its functions are pure: no clock,
+no network, no store, no logging. `configure` turns the provider into the one a source uses (its own
+topics, templates, tolerances) by replacing functions and facts, so that everything downstream sees
+one kind of thing.
 
-`VerifiedDelivery` is the marker that a delivery was proved. Only a provider's `verify` makes one (and the store, when it
-reads back a delivery that was proved before), and `split` takes nothing else.
+`VerifiedDelivery` is the marker that a delivery was proved. Only a provider's `verify` makes one
+(and the store, when it reads back a delivery that was proved before), and `split` takes nothing
+else.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,7 +52,9 @@ class Answers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One usable secret of a source: bytes for HMAC and Basic, a public key for the asymmetric ones."""
+    """One usable secret of a source: bytes for HMAC and Basic, a public key for the asymmetric
+    ones.
+    """
 
     slot: Slot
     material: bytes | PublicKey
@@ -70,7 +75,9 @@ class Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedDelivery:
-    """A delivery that its sender's secret vouches for. Made by `verify`, and by the store for what was proved before."""
+    """A delivery that its sender's secret vouches for. Made by `verify`, and by the store for what
+    was proved before.
+    """
 
     delivery: Delivery
     slot: Slot
@@ -80,7 +87,9 @@ class VerifiedDelivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """What `simulate` is asked for. `secret` is the source's current secret as text; `id` is unique per request."""
+    """What `simulate` is asked for. `secret` is the source's current secret as text; `id` is unique
+    per request.
+    """
 
     kind: Kind
     to: str
@@ -102,19 +111,32 @@ class Signed:
 Table = Mapping[str, object]
 
 
+def no_options(provider: "Provider", table: Table) -> "Provider":
+    """`configure` of a provider that has no settings of its own."""
+    for key in table:
+        raise ConfigError(
+            f"{provider.name} has no setting `{key}`",
+            where=key,
+            mend="remove the line, or check its spelling",
+        )
+    return provider
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """One sender: how to prove, split and read what it sends, and what is known about it.
 
-    verify(delivery, trust, now) -> VerifiedDelivery; raises Refused. Signature first, freshness second.
-    split(verified) -> Split | Handshake; raises Unintelligible.
-    normalize(event) -> notifications, one per recipient, at least one; never raises for odd content that `split` let pass.
-    read_secret(text) -> key material; raises ConfigError for an empty or unusable secret, naming the mend.
-    configure(provider, table) -> the provider as this source uses it; takes the keys of `options` out of the source's
-    table; raises ConfigError. simulate(simulation) -> Signed; raises OperatorError for a kind this sender does not have.
-    `retry_schedule_s`: seconds between attempts; empty where unknown. `retry_horizon_s`: first to last automatic attempt.
-    `needs_secret`: without one every delivery is told to come back; False where a certificate proves the sender.
-    `patience_s`: how long the sender waits for our answer. `kinds`: what `simulate` can make.
+    verify(delivery, trust, now) -> VerifiedDelivery; raises Refused. Signature first, freshness
+    second. split(verified) -> Split | Handshake; raises Unintelligible. normalize(event) ->
+    notifications, one per recipient, at least one; never raises for odd content that `split` let
+    pass. read_secret(text) -> key material; raises ConfigError for an empty or unusable secret,
+    naming the mend. configure(provider, table) -> the provider as this source uses it; takes the
+    keys of `options` out of the source's table; raises ConfigError. simulate(simulation) -> Signed;
+    raises OperatorError for a kind this sender does not have. `retry_schedule_s`: seconds between
+    attempts; empty where unknown. `retry_horizon_s`: first to last automatic attempt.
+    `needs_secret`: without one every delivery is told to come back; False where a certificate
+    proves the sender. `patience_s`: how long the sender waits for our answer. `kinds`: what
+    `simulate` can make.
     """
 
     name: str
@@ -139,17 +161,4 @@ class Provider:
     normalize: Callable[[StoredEvent], tuple[Notification, ...]]
     simulate: Callable[[Simulation], Signed] | None = None
     certificate_url: Callable[[Delivery], str] | None = None
-    configure: Callable[["Provider", Table], "Provider"] = lambda provider, table: no_options(
-        provider, table
-    )
-
-
-def no_options(provider: Provider, table: Table) -> Provider:
-    """`configure` of a provider that has no settings of its own."""
-    for key in table:
-        raise ConfigError(
-            f"{provider.name} has no setting `{key}`",
-            where=key,
-            mend="remove the line, or check its spelling",
-        )
-    return provider
+    configure: Callable[["Provider", Table], "Provider"] = no_options

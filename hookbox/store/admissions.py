@@ -1,7 +1,8 @@
 """Admissions: what arrived becomes rows, and the unique index decides what is new.
 
-Everything is set-based. Ids are given out here, rising, so that "new in this batch" is simply `id >= first`, the
-outbox is one INSERT … SELECT, and only a short row count makes it look for what was known already.
+Everything is set-based. Ids are given out here, rising, so that "new in this batch" is simply `id
+>= first`, the outbox is one INSERT … SELECT, and only a short row count makes it look for what was
+known already.
 """
 
 import hashlib
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hookbox.model import Admission, Rotten, SplitEvent, Via
-from hookbox.store.database import Row, Transaction
+from hookbox.store.connections import Row, Transaction
 
 CONFLICT = "payload_digest_conflict"
 
@@ -22,7 +23,8 @@ SELECT
 """
 INSERT_EVENTS = """
 INSERT INTO event
-  (id, source_id, key, digest, delivery_id, raw_kind, slice_start, slice_length, synthesised, content)
+  (id, source_id, key, digest, delivery_id, raw_kind, slice_start, slice_length, synthesised,
+   content)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (source_id, key) DO NOTHING
 """
@@ -40,14 +42,16 @@ UPDATE event SET duplicates = duplicates + 1, last_duplicate_at = ? WHERE id = ?
 """
 INSERT_QUARANTINE = """
 INSERT INTO quarantine_entry
-  (id, source_id, key, digest, reason, delivery_id, raw_kind, slice_start, slice_length, content, received_at)
+  (id, source_id, key, digest, reason, delivery_id, raw_kind, slice_start, slice_length, content,
+   received_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (source_id, key, digest, reason)
 DO UPDATE SET repeats = repeats + 1, last_repeat_at = excluded.received_at
 """
 NEW_QUARANTINE = "SELECT id FROM quarantine_entry WHERE id >= :first"
 INSERT_DELIVERIES = """
-INSERT INTO delivery (id, source_id, received_at, signed_at, via, verified_by, remote, headers, is_text, body)
+INSERT INTO delivery
+  (id, source_id, received_at, signed_at, via, verified_by, remote, headers, is_text, body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO NOTHING
 """
@@ -91,7 +95,7 @@ class DeliveryRow:
 
 @dataclass(slots=True)
 class Ids:
-    """The next free ids. Owned by the writer's connection; a failed transaction only leaves holes."""
+    """The next free ids, owned by the writer; a failed transaction only leaves holes."""
 
     delivery: int = 0
     event: int = 0
@@ -146,11 +150,14 @@ class _Batch:
     tallies: list[_Tally] = field(default_factory=list)
 
 
-def admit(transaction: Transaction, proposals: Sequence[Proposal], ids: Ids, now: int) -> list[Admission]:
+def admit(
+    transaction: Transaction, proposals: Sequence[Proposal], ids: Ids, now: int
+) -> list[Admission]:
     """Store the proposals; one Admission each, in their order.
 
-    Deliveries, events, conflicts and `apply` jobs go in together or not at all. An event known with the same digest is
-    a duplicate; with another digest a conflict, kept in quarantine once however often it comes.
+    Deliveries, events, conflicts and `apply` jobs go in together or not at all. An event known with
+    the same digest is a duplicate; with another digest a conflict, kept in quarantine once however
+    often it comes.
     """
     batch = _Batch(proposals=proposals, now=now)
     batch.tallies = [_Tally() for _ in proposals]
@@ -165,7 +172,9 @@ def admit(transaction: Transaction, proposals: Sequence[Proposal], ids: Ids, now
     _insert_deliveries(transaction, batch)
     transaction.execute(INSERT_APPLY_JOBS, {"now": now, "first": first_event})
     return [
-        Admission(new=t.new, duplicate=t.duplicate, conflicting=t.conflicting, quarantined=t.quarantined)
+        Admission(
+            new=t.new, duplicate=t.duplicate, conflicting=t.conflicting, quarantined=t.quarantined
+        )
         for t in batch.tallies
     ]
 
@@ -191,9 +200,19 @@ def _insert_events(transaction: Transaction, batch: _Batch, ids: Ids, first: int
         delivery, event = batch.proposals[offer.proposal].delivery, offer.event
         start, length = _slice(event)
         rows.append(
-            (offer.id, delivery.source_id, event.key, event.digest, delivery.id, event.raw_kind, start, length,
-             event.synthesised, event.content)
-        )  # fmt: skip
+            (
+                offer.id,
+                delivery.source_id,
+                event.key,
+                event.digest,
+                delivery.id,
+                event.raw_kind,
+                start,
+                length,
+                event.synthesised,
+                event.content,
+            )
+        )
     inserted = transaction.executemany(INSERT_EVENTS, rows).rowcount
     if inserted == len(rows):
         for offer in batch.offers:
@@ -247,9 +266,16 @@ def _conflict(ids: Ids, offer: _Offer) -> _Aside:
     event = offer.event
     start, length = _slice(event)
     aside = _Aside(
-        ids.quarantine, offer.proposal, CONFLICT, event.key, event.digest, event.raw_kind, start, length,
+        ids.quarantine,
+        offer.proposal,
+        CONFLICT,
+        event.key,
+        event.digest,
+        event.raw_kind,
+        start,
+        length,
         event.content,
-    )  # fmt: skip
+    )
     ids.quarantine += 1
     return aside
 
@@ -261,9 +287,20 @@ def _insert_quarantine(transaction: Transaction, batch: _Batch) -> None:
     for aside in batch.asides:
         delivery = batch.proposals[aside.proposal].delivery
         rows.append(
-            (aside.id, delivery.source_id, aside.key, aside.digest, aside.reason, delivery.id, aside.raw_kind,
-             aside.start, aside.length, aside.content, delivery.received_at)
-        )  # fmt: skip
+            (
+                aside.id,
+                delivery.source_id,
+                aside.key,
+                aside.digest,
+                aside.reason,
+                delivery.id,
+                aside.raw_kind,
+                aside.start,
+                aside.length,
+                aside.content,
+                delivery.received_at,
+            )
+        )
     transaction.executemany(INSERT_QUARANTINE, rows)
     first = min(aside.id for aside in batch.asides)
     fresh = {row[0] for row in transaction.execute(NEW_QUARANTINE, {"first": first})}
@@ -274,7 +311,18 @@ def _insert_quarantine(transaction: Transaction, batch: _Batch) -> None:
 
 def _insert_deliveries(transaction: Transaction, batch: _Batch) -> None:
     rows = [
-        (d.id, d.source_id, d.received_at, d.signed_at, d.via, d.verified_by, d.remote, d.headers, d.is_text, d.body)
+        (
+            d.id,
+            d.source_id,
+            d.received_at,
+            d.signed_at,
+            d.via,
+            d.verified_by,
+            d.remote,
+            d.headers,
+            d.is_text,
+            d.body,
+        )
         for d, tally in zip((p.delivery for p in batch.proposals), batch.tallies, strict=True)
         if tally.kept
     ]

@@ -1,25 +1,32 @@
 """When the WAL is folded into the database.
 
-`wal_autocheckpoint` is off and only the writer calls this, so that no two connections ever checkpoint (SQLite before
-3.51.3 loses data in a race between two). PASSIVE in quiet moments keeps commits quick; TRUNCATE waits for long idleness.
+`wal_autocheckpoint` is off and only the writer calls this, so that no two connections ever
+checkpoint (SQLite before 3.51.3 loses data in a race between two). PASSIVE in quiet moments keeps
+commits quick; TRUNCATE waits for long idleness.
 """
 
 import sqlite3
 
 from hookbox.clock import Clock
-from hookbox.store.database import BUSY_TIMEOUT_MS, WriterConnection
+from hookbox.store.connections import BUSY_TIMEOUT_MS, WriterConnection
 
 PAGE_BYTES = 4096
-PAGES_PER_ROW = 4  # a delivery, an event, a job and their indexes share pages inside a batch; measured 3 to 7
+PAGES_PER_ROW = (
+    4  # a delivery, an event, a job and their indexes share pages inside a batch; measured 3 to 7
+)
 IDLE_PAGES = 1_000  # 4 MB: checkpoint when nothing waits
-FORCED_PAGES = 4_000  # 16 MB: checkpoint even under load, or the WAL would grow for as long as the load lasts
+FORCED_PAGES = (
+    4_000  # 16 MB: checkpoint even under load, or the WAL would grow for as long as the load lasts
+)
 TRUNCATE_AFTER_IDLE_S = 30.0
 TRUNCATE_BUSY_MS = 100  # a reader that stays must not hold up whoever comes in meanwhile
 
 
 class Checkpoints:
-    """Counts what was written since the last checkpoint. SQLite tells the exact number only by checkpointing, and asking
-    the WAL's files from this process would drop SQLite's own locks on them, so it is an estimate."""
+    """Counts what was written since the last checkpoint. SQLite tells the exact number only by
+    checkpointing, and asking the WAL's files from this process would drop SQLite's own locks on
+    them, so it is an estimate.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -38,7 +45,9 @@ class Checkpoints:
         return None
 
     async def when_idle(self, connection: WriterConnection) -> float | None:
-        """Called when nothing waits; the seconds after which to be called again, None when there is nothing to do."""
+        """Called when nothing waits; the seconds after which to be called again, None when there is
+        nothing to do.
+        """
         if self._written_at is None:
             return None
         if self._pages >= IDLE_PAGES:
@@ -56,7 +65,7 @@ class Checkpoints:
         self._pages = 0
 
     async def truncate(self, connection: WriterConnection) -> bool:
-        """Fold everything into the database and empty the WAL; False when a reader is in the way."""
+        """Fold everything into the database, empty the WAL; False when a reader is in the way."""
 
         def checkpoint(raw: sqlite3.Connection) -> bool:
             raw.execute(f"PRAGMA busy_timeout = {TRUNCATE_BUSY_MS}")

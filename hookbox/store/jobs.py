@@ -1,25 +1,29 @@
-"""Jobs: the outbox. Claiming, finishing, putting off, and taking back what a dead process left running.
+"""Jobs: the outbox. Claiming, finishing, putting off, and taking back what a dead process left
+running.
 
-There are no wall-clock leases. A running job belongs to (instance, token); the server's lock makes it certain that every
-older instance is dead. Finishing needs the token, so a late finisher changes nothing.
+There are no wall-clock leases. A running job belongs to (instance, token); the server's lock makes
+it certain that every older instance is dead. Finishing needs the token, so a late finisher changes
+nothing.
 """
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hookbox.store.database import Transaction
+from hookbox.store.connections import Transaction
 
 CRASHES_MAX = 3  # a job that was running in three dead processes is suspected of killing them
 EXCERPT_MAX = 200
 
-# Jobs that were running in a crash are claimed one at a time and last, so that the one that kills the process is found
-# without its neighbours paying for it. A job due later than the longest back-off is due now: the clock was set back.
+# Jobs that were running in a crash are claimed one at a time and last, so that the one that kills
+# the process is found without its neighbours paying for it. A job due later than the longest
+# back-off is due now: the clock was set back.
 CLAIM_FRESH = """
 UPDATE job SET state = 'running', instance = :instance, token = :token
 WHERE id IN (
   SELECT id FROM job
-  WHERE state = 'available' AND target = :target AND (run_at <= :now OR run_at > :horizon) AND crashes = 0
+  WHERE state = 'available' AND target = :target AND crashes = 0
+    AND (run_at <= :now OR run_at > :horizon)
   ORDER BY run_at, id LIMIT :limit
 )
 RETURNING id, event_id, attempts, replay
@@ -28,29 +32,34 @@ CLAIM_SUSPECT = """
 UPDATE job SET state = 'running', instance = :instance, token = :token
 WHERE id IN (
   SELECT id FROM job
-  WHERE state = 'available' AND target = :target AND (run_at <= :now OR run_at > :horizon) AND crashes > 0
+  WHERE state = 'available' AND target = :target AND crashes > 0
+    AND (run_at <= :now OR run_at > :horizon)
   ORDER BY run_at, id LIMIT 1
 )
 RETURNING id, event_id, attempts, replay
 """
 OWNED = """
 SELECT id FROM job
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'running' AND instance = :instance AND token = :token
+WHERE id IN (SELECT value FROM json_each(:ids))
+  AND state = 'running' AND instance = :instance AND token = :token
 """
 COMPLETE = """
 UPDATE job
 SET state = 'completed', attempts = attempts + 1, finished_at = :now, instance = NULL, token = NULL,
   last_outcome = :outcome
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'running' AND instance = :instance AND token = :token
+WHERE id IN (SELECT value FROM json_each(:ids))
+  AND state = 'running' AND instance = :instance AND token = :token
 """
 PUT_OFF = """
 UPDATE job
-SET state = 'available', attempts = attempts + 1, run_at = ?, instance = NULL, token = NULL, last_outcome = ?
+SET state = 'available', attempts = attempts + 1, run_at = ?, instance = NULL, token = NULL,
+  last_outcome = ?
 WHERE id = ?
 """
 EXHAUST = """
 UPDATE job
-SET state = 'exhausted', attempts = attempts + 1, finished_at = ?, instance = NULL, token = NULL, last_outcome = ?
+SET state = 'exhausted', attempts = attempts + 1, finished_at = ?, instance = NULL, token = NULL,
+  last_outcome = ?
 WHERE id = ?
 """
 RECORD_ATTEMPT = """
@@ -74,7 +83,8 @@ FROM job WHERE event_id = :event_id AND target = :target
 """
 UNFINISHED = """
 SELECT state FROM job
-WHERE event_id = :event_id AND target = :target AND state IN ('available', 'running', 'held') LIMIT 1
+WHERE event_id = :event_id AND target = :target AND state IN ('available', 'running', 'held')
+LIMIT 1
 """
 
 
@@ -109,17 +119,29 @@ class TakenBack:
 def claim(
     transaction: Transaction, target: str, lease: Lease, *, now: int, horizon: int, limit: int
 ) -> list[Job]:
-    """Take up to `limit` due jobs of `target`, oldest first. `horizon`: an instant later than any honest `run_at`.
+    """Take up to `limit` due jobs of `target`, oldest first. `horizon`: an instant later than any
+    honest `run_at`.
 
-    Every eighth lease looks at the suspects first, so that a steady flow of fresh jobs does not starve them.
+    Every eighth lease looks at the suspects first, so that a steady flow of fresh jobs does not
+    starve them.
     """
     place = {
-        "target": target, "instance": lease.instance, "token": lease.token, "now": now, "horizon": horizon,
+        "target": target,
+        "instance": lease.instance,
+        "token": lease.token,
+        "now": now,
+        "horizon": horizon,
         "limit": limit,
-    }  # fmt: skip
+    }
     order = (CLAIM_SUSPECT, CLAIM_FRESH) if lease.token % 8 == 0 else (CLAIM_FRESH, CLAIM_SUSPECT)
-    rows = transaction.execute(order[0], place).fetchall() or transaction.execute(order[1], place).fetchall()
-    found = [Job(id=r["id"], event_id=r["event_id"], attempts=r["attempts"], replay=r["replay"]) for r in rows]
+    rows = (
+        transaction.execute(order[0], place).fetchall()
+        or transaction.execute(order[1], place).fetchall()
+    )
+    found = [
+        Job(id=r["id"], event_id=r["event_id"], attempts=r["attempts"], replay=r["replay"])
+        for r in rows
+    ]
     return sorted(found, key=lambda job: job.id)
 
 
@@ -129,7 +151,9 @@ def owned(transaction: Transaction, ids: Iterable[int], lease: Lease) -> set[int
     return {row["id"] for row in transaction.execute(OWNED, place)}
 
 
-def complete(transaction: Transaction, ids: Iterable[int], lease: Lease, *, outcome: str, now: int) -> None:
+def complete(
+    transaction: Transaction, ids: Iterable[int], lease: Lease, *, outcome: str, now: int
+) -> None:
     """Finish the jobs that this lease still holds."""
     place = {"ids": json.dumps(list(ids)), "instance": lease.instance, "token": lease.token}
     transaction.execute(COMPLETE, {**place, "outcome": outcome, "now": now})
@@ -146,7 +170,13 @@ def exhaust(transaction: Transaction, job_id: int, *, outcome: str, now: int) ->
 
 
 def record_attempt(
-    transaction: Transaction, job: Job, *, started_at: int, took_ms: int, outcome: str, excerpt: str = ""
+    transaction: Transaction,
+    job: Job,
+    *,
+    started_at: int,
+    took_ms: int,
+    outcome: str,
+    excerpt: str = "",
 ) -> None:
     """Remember one try. `excerpt` is cut to 200 characters."""
     row = (job.id, job.attempts + 1, started_at, took_ms, outcome, None, excerpt[:EXCERPT_MAX])
@@ -155,9 +185,16 @@ def record_attempt(
 
 def take_back(transaction: Transaction, instance: int, now: int) -> Sequence[TakenBack]:
     """Jobs of dead processes are available again at once; the third crash exhausts a job."""
-    rows = transaction.execute(TAKE_BACK, {"instance": instance, "now": now, "crashes_max": CRASHES_MAX})
+    rows = transaction.execute(
+        TAKE_BACK, {"instance": instance, "now": now, "crashes_max": CRASHES_MAX}
+    )
     return [
-        TakenBack(id=r["id"], event_id=r["event_id"], target=r["target"], exhausted=r["state"] == "exhausted")
+        TakenBack(
+            id=r["id"],
+            event_id=r["event_id"],
+            target=r["target"],
+            exhausted=r["state"] == "exhausted",
+        )
         for r in rows.fetchall()
     ]
 

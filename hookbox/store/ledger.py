@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hookbox.model import Notification, StoredEvent, Via
-from hookbox.store.database import Row, Transaction
+from hookbox.store.connections import Row, Transaction
 
 EVENTS_BY_ID = """
 SELECT
@@ -18,15 +18,17 @@ WHERE e.id IN (SELECT value FROM json_each(:ids))
 """
 INSERT_NOTIFICATIONS = """
 INSERT INTO notification
-  (event_id, source_id, message_id, recipient, kind, bounce_class, reject_reason, occurred_at, time_source, ambiguous)
+  (event_id, source_id, message_id, recipient, kind, bounce_class, reject_reason, occurred_at,
+   time_source, ambiguous)
 SELECT id, source_id, ?, ?, ?, ?, ?, ?, ?, ? FROM event WHERE id = ?
 """
-FORGET_NOTIFICATIONS = "DELETE FROM notification WHERE event_id IN (SELECT value FROM json_each(:ids))"
+FORGET_NOTIFICATIONS = (
+    "DELETE FROM notification WHERE event_id IN (SELECT value FROM json_each(:ids))"
+)
 MARK_APPLIED = """
-UPDATE event SET state = 'applied', kind = ?, recipient = ?, message_id = ?, occurred_at = ? WHERE id = ?
+UPDATE event SET state = 'applied', kind = ?, recipient = ?, message_id = ?, occurred_at = ?
+WHERE id = ?
 """
-MARK_QUARANTINED = "UPDATE event SET state = 'quarantined' WHERE id = :id"
-MARK_PENDING = "UPDATE event SET state = 'pending' WHERE id = :id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,9 @@ class Applied:
 
 
 def events(transaction: Transaction, ids: Iterable[int]) -> list[StoredEvent]:
-    """The events with these ids, in no particular order. An event whose content retention took has empty content."""
+    """The events with these ids, in no particular order. An event whose content retention took has
+    empty content.
+    """
     rows = transaction.execute(EVENTS_BY_ID, {"ids": json.dumps(list(ids))}).fetchall()
     return [_stored_event(row) for row in rows]
 
@@ -59,23 +63,36 @@ def _stored_event(row: Row) -> StoredEvent:
 
 
 def append(transaction: Transaction, applied: Sequence[Applied]) -> None:
-    """Record what the events say and mark them applied. Doing it again for an event replaces what it said before."""
+    """Record what the events say and mark them applied. Doing it again for an event replaces what
+    it said before.
+    """
     ids = json.dumps([entry.event_id for entry in applied])
     transaction.execute(FORGET_NOTIFICATIONS, {"ids": ids})
     transaction.executemany(
         INSERT_NOTIFICATIONS,
         [
-            (n.message_id, n.recipient, n.kind, n.bounce_class, n.reject_reason, n.occurred_at, n.time_source,
-             n.ambiguous, entry.event_id)
+            (
+                n.message_id,
+                n.recipient,
+                n.kind,
+                n.bounce_class,
+                n.reject_reason,
+                n.occurred_at,
+                n.time_source,
+                n.ambiguous,
+                entry.event_id,
+            )
             for entry in applied
             for n in entry.notifications
         ],
-    )  # fmt: skip
+    )
     transaction.executemany(MARK_APPLIED, [_summary(entry) for entry in applied])
 
 
 def _summary(entry: Applied) -> tuple[str, str | None, str | None, int | None, int]:
-    """What the `events` view shows of an event: its recipients joined, everything else from the first notification."""
+    """What the `events` view shows of an event: its recipients joined, everything else from the
+    first notification.
+    """
     first = entry.notifications[0]
     named = dict.fromkeys(n.recipient for n in entry.notifications if n.recipient is not None)
     recipients = ", ".join(named) or None

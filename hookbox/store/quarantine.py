@@ -1,23 +1,23 @@
-"""Quarantine: authentic content that was not applied. Nothing leaves it but by a person's decision."""
+"""Quarantine: authentic content that was not applied. Only a person's decision lets it out."""
 
 from dataclasses import dataclass
 
 from hookbox.errors import OperatorError
 from hookbox.store import jobs
-from hookbox.store.database import Row, Transaction
+from hookbox.store.connections import Row, Transaction
 
 ENTRY = """
-SELECT q.*, s.name AS source, d.received_at AS delivered_at, d.signed_at, d.via, d.verified_by, d.headers, d.body
+SELECT q.id, s.name AS source, q.key, q.digest, q.reason, q.raw_kind, q.event_id, q.resolved_at
 FROM quarantine_entry AS q
 JOIN source AS s ON s.id = q.source_id
-JOIN delivery AS d ON d.id = q.delivery_id
 WHERE q.id = :id
 """
 SET_ASIDE = """
 INSERT INTO quarantine_entry
-  (source_id, key, digest, reason, delivery_id, event_id, raw_kind, slice_start, slice_length, received_at)
-SELECT e.source_id, e.key, e.digest, :reason, e.delivery_id, e.id, e.raw_kind, e.slice_start, e.slice_length,
-  d.received_at
+  (source_id, key, digest, reason, delivery_id, event_id, raw_kind, slice_start, slice_length,
+   content, received_at)
+SELECT e.source_id, e.key, e.digest, :reason, e.delivery_id, e.id, e.raw_kind, e.slice_start,
+  e.slice_length, e.content, d.received_at
 FROM event AS e JOIN delivery AS d ON d.id = e.delivery_id
 WHERE e.id = :event_id
 ON CONFLICT (source_id, key, digest, reason) DO UPDATE
@@ -39,12 +39,16 @@ RETURNING id
 """
 INSERT_APPLY_JOB = "INSERT INTO job (event_id, target, run_at) VALUES (:event_id, 'apply', :now)"
 
-ACCEPTED_UNREAD = "quarantine.accepted"  # raw kind of an event that a person accepted although it cannot be read
+ACCEPTED_UNREAD = (
+    "quarantine.accepted"  # raw kind of an event that a person accepted although it cannot be read
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One thing set aside. `event_id` is set when it is an event that was stored and could not be applied."""
+    """One thing set aside. `event_id` is set when it is an event that was stored and could not be
+    applied.
+    """
 
     id: int
     source: str
@@ -82,10 +86,11 @@ def set_aside(transaction: Transaction, event_id: int, reason: str, now: int) ->
 
 
 def accept(transaction: Transaction, entry_id: int, now: int) -> int:
-    """Let the entry through: a stored event is applied again; anything else becomes an event of its own.
+    """Let the entry through: a stored event is applied again; anything else becomes an event of its
+    own.
 
-    Content whose key is taken gets the key with `~` and the first 8 digits of its digest. Returns the event's id.
-    Raises OperatorError when the entry is not there or resolved already.
+    Content whose key is taken gets the key with `~` and the first 8 digits of its digest. Returns
+    the event's id. Raises OperatorError when the entry is not there or resolved already.
     """
     found = _open(transaction, entry_id)
     if found.event_id is not None:
@@ -104,7 +109,9 @@ def _accept_as_event(transaction: Transaction, found: Entry, now: int) -> int:
     place = {"id": found.id, "key": key, "raw_kind": found.raw_kind or ACCEPTED_UNREAD}
     made = transaction.execute(ACCEPT_AS_EVENT, place).fetchone()
     if made is None:
-        raise OperatorError(f"quarantine entry {found.id}: its content is an event already, under the key {key}")
+        raise OperatorError(
+            f"quarantine entry {found.id}: its content is an event already, under the key {key}"
+        )
     transaction.execute(INSERT_APPLY_JOB, {"event_id": made["id"], "now": now})
     return int(made["id"])
 
@@ -118,7 +125,10 @@ def discard(transaction: Transaction, entry_id: int, reason: str, now: int) -> N
 def _open(transaction: Transaction, entry_id: int) -> Entry:
     found = entry(transaction, entry_id)
     if found.resolved:
-        raise OperatorError(f"quarantine entry {entry_id} is resolved already; see: hookbox quarantine show {entry_id}")
+        raise OperatorError(
+            f"quarantine entry {entry_id} is resolved already; "
+            f"see: hookbox quarantine show {entry_id}"
+        )
     return found
 
 

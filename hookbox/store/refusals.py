@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hookbox.model import Slot
-from hookbox.store.database import Transaction
+from hookbox.store.connections import Transaction
 
 ADD_REFUSALS = """
-INSERT INTO refusal (source_id, reason, minute, count, last_skew_s, last_remote) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO refusal (source_id, reason, minute, count, last_skew_s, last_remote)
+VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (source_id, reason, minute) DO UPDATE
 SET count = count + excluded.count, last_remote = excluded.last_remote,
   last_skew_s = coalesce(excluded.last_skew_s, last_skew_s)
@@ -41,11 +42,16 @@ class SecretUse:
     last_used_at: int
 
 
-def add(transaction: Transaction, refusals: Sequence[RefusalCount], uses: Sequence[SecretUse]) -> None:
+def add(
+    transaction: Transaction, refusals: Sequence[RefusalCount], uses: Sequence[SecretUse]
+) -> None:
     """Add the counts to what is stored."""
     transaction.executemany(
         ADD_REFUSALS,
-        [(r.source_id, r.reason, r.minute, r.count, r.last_skew_s, r.last_remote) for r in refusals],
+        [
+            (r.source_id, r.reason, r.minute, r.count, r.last_skew_s, r.last_remote)
+            for r in refusals
+        ],
     )
     transaction.executemany(
         ADD_SECRET_USE, [(u.source_id, u.slot, u.accepted, u.last_used_at) for u in uses]

@@ -1,7 +1,7 @@
 """The sealed store: secrets in the database, readable only with a key that is not in the database.
 
-The key is a Fernet key in `hookbox.key` (0600, beside the database) or the systemd credential `hookbox.key`. A backup of the
-database alone gives no secret away.
+The key is a Fernet key in `hookbox.key` (0600, beside the database) or the systemd credential
+`hookbox.key`. A backup of the database alone gives no secret away.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hookbox.errors import OperatorError, StoreError
 from hookbox.model import Slot
-from hookbox.store.database import Transaction
+from hookbox.store.connections import Transaction
 
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet
@@ -64,25 +64,29 @@ class Seal:
             return self._fernet.decrypt(sealed).decode()
         except InvalidToken:
             raise StoreError(
-                f"a stored secret cannot be opened with {KEY_NAME}; put the key file back that belongs to this "
-                "database, or set the secret again with: hookbox secret set SOURCE"
+                f"a stored secret cannot be opened with {KEY_NAME}; put the key file back that "
+                "belongs to this database, or set the secret again with: hookbox secret set SOURCE"
             ) from None
 
 
 def load_seal(state: Path) -> Seal:
-    """The seal of this state directory; its key file is made on first use. Raises StoreError for an unusable key."""
+    """The seal of this state directory; its key file is made on first use. Raises StoreError for an
+    unusable key.
+    """
     from cryptography.fernet import Fernet
 
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    place = Path(folder, KEY_NAME) if folder and Path(folder, KEY_NAME).exists() else state / KEY_NAME
+    place = (
+        Path(folder, KEY_NAME) if folder and Path(folder, KEY_NAME).exists() else state / KEY_NAME
+    )
     if not place.exists():
         _create_key(place, Fernet.generate_key())
     try:
         return Seal(Fernet(place.read_bytes().strip()))
     except ValueError:
         raise StoreError(
-            f"{place} is not a usable key; put back the one that belongs to this database, or remove it and set every "
-            "secret again"
+            f"{place} is not a usable key; put back the one that belongs to this database, or "
+            "remove it and set every secret again"
         ) from None
     except OSError as error:
         raise StoreError(f"{place} cannot be read: {error.strerror}") from error
@@ -115,7 +119,9 @@ def put(transaction: Transaction, owner: str, slot: Slot, sealed: bytes, now: in
 def rotate(transaction: Transaction, owner: str, sealed: bytes, now: int) -> None:
     """The current secret becomes the previous one, and this one current."""
     if transaction.execute(DEMOTE, {"owner": owner}).rowcount < 1:
-        raise OperatorError(f"{owner} has no current secret to rotate; set one with: hookbox secret set")
+        raise OperatorError(
+            f"{owner} has no current secret to rotate; set one with: hookbox secret set"
+        )
     put(transaction, owner, Slot.CURRENT, sealed, now)
 
 

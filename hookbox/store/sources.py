@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from hookbox.store.database import Transaction
+from hookbox.store.connections import Transaction
 
 REMEMBER_SOURCE = """
 INSERT INTO source (name, provider) VALUES (:name, :provider)
@@ -17,7 +17,9 @@ RETURNING value
 
 
 def remember(transaction: Transaction, providers: Mapping[str, str]) -> dict[str, int]:
-    """Give every configured source (name -> provider name) its lasting id; name -> id of all that were ever there."""
+    """Give every configured source (name -> provider name) its lasting id; name -> id of all that
+    were ever there.
+    """
     rows = [{"name": name, "provider": provider} for name, provider in providers.items()]
     transaction.executemany(REMEMBER_SOURCE, rows)
     return {row["name"]: row["id"] for row in transaction.execute(SOURCE_IDS)}

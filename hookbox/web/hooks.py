@@ -1,7 +1,7 @@
 """The public door: `/hooks/{source}` and nothing else.
 
-Reads at most the source's byte cap, hands the bytes on as they came, and turns the outcome into this sender's statuses.
-Answers are short and tell a stranger nothing. Never a redirect, never 410.
+Reads at most the source's byte cap, hands the bytes on as they came, and turns the outcome into
+this sender's statuses. Answers are short and tell a stranger nothing. Never a redirect, never 410.
 """
 
 import ipaddress
@@ -34,9 +34,11 @@ def public_app(runtime: Runtime) -> Litestar:
     """The application behind the public sockets."""
 
     async def hooks(scope: Scope, receive: Receive, send: Send) -> None:
-        """One request to `/hooks/…`. A mistake of ours is our fault: the sender should come back."""
+        """One request to `/hooks/…`. A mistake of ours is our fault: the sender comes back."""
         try:
-            await _serve(runtime, cast(HTTPScope, scope), receive, send)  # the server speaks no WebSocket
+            await _serve(
+                runtime, cast(HTTPScope, scope), receive, send
+            )  # the server speaks no WebSocket
         except Exception:
             log.exception("request failed path=%r", scope["path"])
             await _answer(send, 503, ANSWERS[Outcome.BUSY], (b"retry-after", b"60"))
@@ -56,7 +58,10 @@ async def _serve(runtime: Runtime, scope: HTTPScope, receive: Receive, send: Sen
     method = scope["method"]
     if method == "POST":
         await _post(runtime, source, scope, receive, send)
-    elif method in ("GET", "HEAD"):  # senders look whether somebody is there before they create a webhook
+    elif method in (
+        "GET",
+        "HEAD",
+    ):  # senders look whether somebody is there before they create a webhook
         await _answer(send, 200, b"")
     elif method == "OPTIONS":
         await _answer(send, 204, b"", ALLOW)
@@ -65,15 +70,19 @@ async def _serve(runtime: Runtime, scope: HTTPScope, receive: Receive, send: Sen
 
 
 def _source_name(scope: HTTPScope) -> str:
-    """What stands after `/hooks/`, with or without one slash behind it; any other shape names no source.
+    """What stands after `/hooks/`, with or without one slash behind it; any other shape names no
+    source.
 
-    Taken from the path as it was sent: the framework's own has been normalised, and no source's name needs that.
+    Taken from the path as it was sent: the framework's own has been normalised, and no source's
+    name needs that.
     """
     path = scope["raw_path"].removesuffix(b"/")
     return path.removeprefix(b"/hooks/").decode("latin-1")
 
 
-async def _post(runtime: Runtime, source: Source, scope: HTTPScope, receive: Receive, send: Send) -> None:
+async def _post(
+    runtime: Runtime, source: Source, scope: HTTPScope, receive: Receive, send: Send
+) -> None:
     headers: Headers = scope["headers"]
     body = await _read(headers, receive, source.body_max)
     if body is None:
@@ -96,10 +105,12 @@ async def _post(runtime: Runtime, source: Source, scope: HTTPScope, receive: Rec
 
 
 class _HungUp:
-    """The sender went away in the middle of its body; there is nobody to answer and nothing to store."""
+    """The sender went away in the middle of its body; there is nobody to answer and nothing to
+    store.
+    """
 
 
-async def _read(headers: Headers, receive: Receive, body_max: int) -> bytes | None | _HungUp:
+async def _read(headers: Headers, receive: Receive, body_max: int) -> bytes | _HungUp | None:
     """The whole body; None when it is longer than the cap, as soon as that is certain."""
     if _declared_length(headers) > body_max:
         return None
@@ -127,13 +138,17 @@ def _declared_length(headers: Headers) -> int:
 
 
 def _remote(runtime: Runtime, scope: HTTPScope, headers: Headers) -> str:
-    """The sender's address: the socket's, or what trusted proxies say, read from the right while they are trusted."""
+    """The sender's address: the socket's, or what trusted proxies say, read from the right while
+    they are trusted.
+    """
     client = scope.get("client")
     peer = client[0] if client else ""
     trusted = runtime.settings.server.trusted_proxies
     if not trusted or not (peer == "" or _within(peer, trusted)):
         return peer
-    chain = [part.strip() for value in _all(headers, b"x-forwarded-for") for part in value.split(",")]
+    chain = [
+        part.strip() for value in _all(headers, b"x-forwarded-for") for part in value.split(",")
+    ]
     for address in reversed(chain):
         peer = address
         if not _within(address, trusted):
@@ -171,7 +186,9 @@ async def _answer_receipt(send: Send, source: Source, receipt: Receipt) -> None:
 
 
 def _challenge(status: int, reason: Reason) -> tuple[tuple[bytes, bytes], ...]:
-    """RFC 9110 wants a challenge on every 401, and SNS sends Basic credentials only after having seen one."""
+    """RFC 9110 wants a challenge on every 401, and SNS sends Basic credentials only after having
+    seen one.
+    """
     if status != 401:
         return ()
     basic = reason in (Reason.CREDENTIALS_MISSING, Reason.CREDENTIALS_WRONG)

@@ -1,7 +1,8 @@
 """The private door: health for the neighbours, and what commands ask of the running server.
 
-It listens on a Unix socket in the state directory, which only the box's own user can open, and on a loopback port. The port
-answers health only; everything else there needs more than being on this machine. Host is checked against DNS rebinding.
+It listens on a Unix socket in the state directory, which only the box's own user can open, and on a
+loopback port. The port answers health only; everything else there needs more than being on this
+machine. Host is checked against DNS rebinding.
 """
 
 import logging
@@ -41,7 +42,9 @@ def by_socket(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
 
 
 def _check_host(request: Request[Any, Any, Any]) -> None:
-    """A web page may make a browser speak to loopback under the page's own name; that name is then in Host."""
+    """A web page may make a browser speak to loopback under the page's own name; that name is then
+    in Host.
+    """
     if by_socket(request):
         return
     host = request.headers.get("host", "").rsplit(":", 1)[0]
@@ -56,7 +59,9 @@ def _socket_only(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHan
 
 def _told(_: Request[Any, Any, Any], error: HookboxError) -> Response[Fields]:
     """Errors with a sentence for whoever typed the command."""
-    return Response({"error": str(error)}, status_code=409 if isinstance(error, OperatorError) else 503)
+    return Response(
+        {"error": str(error)}, status_code=409 if isinstance(error, OperatorError) else 503
+    )
 
 
 def _plain(_: Request[Any, Any, Any], error: HTTPException) -> Response[Fields]:
@@ -74,7 +79,11 @@ def _health(runtime: Runtime) -> list[BaseRouteHandler]:
         """The box can store what it receives."""
         trouble = runtime.writer.trouble
         ready = runtime.ready and trouble is None
-        told = {"status": "ready"} if ready else {"status": "not ready", "reason": str(trouble or "stopping")}
+        told = (
+            {"status": "ready"}
+            if ready
+            else {"status": "not ready", "reason": str(trouble or "stopping")}
+        )
         return Response(told, status_code=200 if ready else 503)
 
     return [healthz, readyz]
@@ -87,7 +96,9 @@ def _control(runtime: Runtime) -> BaseRouteHandler:
     async def control(action: str, data: Fields) -> Fields:
         """What one command asks for."""
         if action not in actions:
-            raise OperatorError(f"this server does not know {action!r}; is the command of another version?")
+            raise OperatorError(
+                f"this server does not know {action!r}; is the command of another version?"
+            )
         return await actions[action](data)
 
     return control
@@ -110,8 +121,11 @@ def _actions(runtime: Runtime) -> dict[str, Callable[[Fields], Awaitable[Fields]
         signed = await runtime.simulate(fields["source"], Kind(fields["kind"]), fields["to"])
         listen = runtime.settings.server.listen[0].text
         return {
-            "headers": list(signed.headers), "body": signed.body.decode("latin-1"), "key": signed.key, "listen": listen
-        }  # fmt: skip
+            "headers": list(signed.headers),
+            "body": signed.body.decode("latin-1"),
+            "key": signed.key,
+            "listen": listen,
+        }
 
     async def accept(fields: Fields) -> Fields:
         return {"event_id": await runtime.accept_quarantined(int(fields["id"]))}
@@ -125,6 +139,11 @@ def _actions(runtime: Runtime) -> dict[str, Callable[[Fields], Awaitable[Fields]
         return {}
 
     return {
-        "flush": flush, "reload": reload, "secret.set": set_secret, "secret.drop": drop_secret, "simulate": simulate,
-        "quarantine.accept": accept, "quarantine.discard": discard,
-    }  # fmt: skip
+        "flush": flush,
+        "reload": reload,
+        "secret.set": set_secret,
+        "secret.drop": drop_secret,
+        "simulate": simulate,
+        "quarantine.accept": accept,
+        "quarantine.discard": discard,
+    }

@@ -1,7 +1,8 @@
 """`hookbox serve`: the runtime behind its doors, from the first signal to the last.
 
-Order: runtime first (nobody is told "stored" before the database is open), then the private door, then the public one. On
-SIGTERM the public door closes first and politely; what was acknowledged is already on disk.
+Order: runtime first (nobody is told "stored" before the database is open), then the private door,
+then the public one. On SIGTERM the public door closes first and politely; what was acknowledged is
+already on disk.
 """
 
 import asyncio
@@ -32,7 +33,9 @@ Load = Callable[[], Settings]
 
 
 def serve(settings: Settings, load: Load) -> int:
-    """Serve until SIGTERM or SIGINT; SIGHUP takes `load()` live. The exit code. Raises HookboxError."""
+    """Serve until SIGTERM or SIGINT; SIGHUP takes `load()` live. The exit code. Raises
+    HookboxError.
+    """
     return asyncio.run(_Serving(settings, load).run())
 
 
@@ -48,7 +51,9 @@ class _Serving:
         self._reload = asyncio.Event()
 
     async def run(self) -> int:
-        """Start, wait for signals, stop. A signal that comes while starting stops as soon as that is safe."""
+        """Start, wait for signals, stop. A signal that comes while starting stops as soon as that
+        is safe.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
@@ -91,7 +96,10 @@ class _Serving:
     async def _wait(self) -> None:
         """Until a signal says stop; reloads happen here, one after the other."""
         while not self._stop.is_set():
-            waits = {asyncio.create_task(self._stop.wait()), asyncio.create_task(self._reload.wait())}
+            waits = {
+                asyncio.create_task(self._stop.wait()),
+                asyncio.create_task(self._reload.wait()),
+            }
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for wait in waits:
                 wait.cancel()

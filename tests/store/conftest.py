@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hookbox.clock import ManualClock
-from hookbox.store import database, sources
+from hookbox.store import database, schema, sources
 from hookbox.store.writer import Writer
 
 
@@ -19,7 +19,7 @@ def clock() -> ManualClock:
 def path(tmp_path: Path) -> Path:
     """A prepared, empty database."""
     place = tmp_path / database.FILE_NAME
-    database.prepare(place)
+    schema.prepare(place)
     return place
 
 

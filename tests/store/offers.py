@@ -7,11 +7,17 @@ from hookbox.store.admissions import DeliveryRow, Proposal
 
 
 def event(key: str, content: bytes = b"{}", **changes: object) -> SplitEvent:
-    fields: dict[str, object] = {"key": key, "digest": hashlib.sha256(content).digest(), "raw_kind": "test"}
+    fields: dict[str, object] = {
+        "key": key,
+        "digest": hashlib.sha256(content).digest(),
+        "raw_kind": "test",
+    }
     return SplitEvent(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def proposal(*events: SplitEvent, body: bytes = b"{}", source_id: int = 1, rotten: tuple[Rotten, ...] = ()) -> Proposal:
+def proposal(
+    *events: SplitEvent, body: bytes = b"{}", source_id: int = 1, rotten: tuple[Rotten, ...] = ()
+) -> Proposal:
     row = DeliveryRow(
         source_id=source_id,
         received_at=1_700_000_000_000,

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hookbox.model import Admission, Rotten
-from hookbox.store import admissions, database
+from hookbox.store import admissions, connections, schema
 from hookbox.store.admissions import Ids
 from hookbox.store.writer import Writer
 
@@ -16,13 +16,17 @@ from tests.store.conftest import Rows
 from tests.store.offers import event, proposal
 
 
-async def test_new_event_comes_with_its_delivery_and_one_apply_job(writer: Writer, rows: Rows) -> None:
+async def test_new_event_comes_with_its_delivery_and_one_apply_job(
+    writer: Writer, rows: Rows
+) -> None:
     admission = await writer.admit([proposal(event("evt_1", b"a"), body=b'{"n": 1}')])
     assert admission == Admission(new=1)
     assert rows("SELECT key, state, duplicates, content, via, verified_by FROM events") == [
         ("evt_1", "pending", 0, '{"n": 1}', "webhook", "current")
     ]
-    assert rows("SELECT event_id, target, replay, state FROM outbox") == [(1, "apply", 0, "available")]
+    assert rows("SELECT event_id, target, replay, state FROM outbox") == [
+        (1, "apply", 0, "available")
+    ]
 
 
 async def test_duplicate_is_counted_and_leaves_no_row_behind(writer: Writer, rows: Rows) -> None:
@@ -33,32 +37,42 @@ async def test_duplicate_is_counted_and_leaves_no_row_behind(writer: Writer, row
     assert rows("SELECT (SELECT count(*) FROM delivery), (SELECT count(*) FROM job)") == [(1, 1)]
 
 
-async def test_conflict_is_set_aside_once_however_often_it_comes(writer: Writer, rows: Rows) -> None:
+async def test_conflict_is_set_aside_once_however_often_it_comes(
+    writer: Writer, rows: Rows
+) -> None:
     await writer.admit([proposal(event("evt_1", b"a"), body=b"a")])
     outcomes = [await writer.admit([proposal(event("evt_1", b"b"), body=b"b")]) for _ in range(3)]
     outcomes.append(await writer.admit([proposal(event("evt_1", b"a"), body=b"a")]))
     assert outcomes == [Admission(conflicting=1)] * 3 + [Admission(duplicate=1)]
-    assert rows("SELECT key, reason, content FROM quarantine") == [("evt_1", "payload_digest_conflict", "b")]
+    assert rows("SELECT key, reason, content FROM quarantine") == [
+        ("evt_1", "payload_digest_conflict", "b")
+    ]
     assert rows("SELECT repeats FROM quarantine_entry") == [(2,)]
     assert rows("SELECT content FROM events") == [("a",)]
     assert rows("SELECT count(*) FROM outbox") == [(1,)]
 
 
-async def test_two_different_conflicts_of_one_key_are_two_entries(writer: Writer, rows: Rows) -> None:
+async def test_two_different_conflicts_of_one_key_are_two_entries(
+    writer: Writer, rows: Rows
+) -> None:
     for content in (b"a", b"b", b"c"):
         await writer.admit([proposal(event("evt_1", content), body=content)])
     assert rows("SELECT content FROM quarantine ORDER BY id") == [("b",), ("c",)]
 
 
 async def test_same_key_of_two_sources_is_two_events(writer: Writer, rows: Rows) -> None:
-    await writer.write(lambda t: t.execute("INSERT INTO source (name, provider) VALUES ('b', 'efa')") and None)
+    await writer.write(
+        lambda t: t.execute("INSERT INTO source (name, provider) VALUES ('b', 'efa')") and None
+    )
     first = await writer.admit([proposal(event("evt_1", b"a"))])
     second = await writer.admit([proposal(event("evt_1", b"b"), source_id=2)])
     assert (first, second) == (Admission(new=1), Admission(new=1))
     assert rows("SELECT source, key FROM events ORDER BY id") == [("std", "evt_1"), ("b", "evt_1")]
 
 
-async def test_keys_that_differ_only_in_case_or_look_like_numbers_stay_apart(writer: Writer, rows: Rows) -> None:
+async def test_keys_that_differ_only_in_case_or_look_like_numbers_stay_apart(
+    writer: Writer, rows: Rows
+) -> None:
     keys = ["a", "A", "1", "01", "1.0", " 1", "é", "e\u0301"]
     await writer.admit([proposal(*[event(key, key.encode()) for key in keys])])
     assert [key for (key,) in rows("SELECT key FROM events ORDER BY id")] == keys
@@ -87,7 +101,9 @@ async def test_events_of_a_batch_are_slices_of_its_body(writer: Writer, rows: Ro
     assert rows("SELECT content FROM events ORDER BY id") == [('{"a":"é"}',), ('{"b":2}',)]
 
 
-async def test_content_that_is_no_text_is_shown_as_hex_and_kept_exactly(writer: Writer, rows: Rows) -> None:
+async def test_content_that_is_no_text_is_shown_as_hex_and_kept_exactly(
+    writer: Writer, rows: Rows
+) -> None:
     given_proposal = proposal(event("1"), body=b"\xff\x00x")
     given_proposal.delivery.is_text = False
     await writer.admit([given_proposal])
@@ -96,7 +112,10 @@ async def test_content_that_is_no_text_is_shown_as_hex_and_kept_exactly(writer: 
 
 
 async def test_rotten_piece_is_quarantined_alone(writer: Writer, rows: Rows) -> None:
-    rotten = (Rotten(reason="not_an_object", content=b"7"), Rotten(reason="not_an_object", content=b"null"))
+    rotten = (
+        Rotten(reason="not_an_object", content=b"7"),
+        Rotten(reason="not_an_object", content=b"null"),
+    )
     admission = await writer.admit([proposal(event("1"), body=b"[{},7,null]", rotten=rotten)])
     assert admission == Admission(new=1, quarantined=2)
     assert rows("SELECT reason, content FROM quarantine ORDER BY id") == [
@@ -105,29 +124,43 @@ async def test_rotten_piece_is_quarantined_alone(writer: Writer, rows: Rows) -> 
     ]
 
 
-async def test_large_delivery_in_chunks_is_answered_after_the_last_and_stored_once(writer: Writer, rows: Rows) -> None:
+async def test_large_delivery_in_chunks_is_answered_after_the_last_and_stored_once(
+    writer: Writer, rows: Rows
+) -> None:
     first = proposal(*[event(f"a{n}") for n in range(300)], body=b"big")
-    second = admissions.Proposal(delivery=first.delivery, events=[event(f"b{n}") for n in range(300)])
+    second = admissions.Proposal(
+        delivery=first.delivery, events=[event(f"b{n}") for n in range(300)]
+    )
     assert await writer.admit([first, second]) == Admission(new=600)
     assert rows("SELECT count(*), count(DISTINCT delivery_id) FROM event") == [(600, 1)]
     assert rows("SELECT count(*) FROM delivery") == [(1,)]
 
 
-async def test_guilty_proposal_goes_to_quarantine_and_its_neighbours_are_stored(writer: Writer, rows: Rows) -> None:
-    """A key that SQLite cannot take (a lone surrogate) must cost nobody else anything, and lose nothing."""
-    offers = [proposal(event(f"good{n}")) for n in range(5)] + [proposal(event("bad\ud800"), body=b"precious")]
+async def test_guilty_proposal_goes_to_quarantine_and_its_neighbours_are_stored(
+    writer: Writer, rows: Rows
+) -> None:
+    """A key that SQLite cannot take (a lone surrogate) must cost nobody else anything, and lose
+    nothing.
+    """
+    offers = [proposal(event(f"good{n}")) for n in range(5)] + [
+        proposal(event("bad\ud800"), body=b"precious")
+    ]
     admitted = await asyncio.gather(*(writer.admit([offer]) for offer in offers))
     assert admitted == [Admission(new=1)] * 5 + [Admission(quarantined=1)]
     assert rows("SELECT reason, content FROM quarantine") == [("unstorable", "precious")]
     assert rows("SELECT count(*) FROM events") == [(5,)]
 
 
-async def test_sixty_four_copies_at_once_are_one_event_and_one_job(writer: Writer, rows: Rows) -> None:
+async def test_sixty_four_copies_at_once_are_one_event_and_one_job(
+    writer: Writer, rows: Rows
+) -> None:
     offers = [proposal(event(f"evt_{n % 50}", b"same")) for n in range(50 * 64)]
     random.Random(1).shuffle(offers)
     admitted = []
     for at in range(0, len(offers), 400):
-        admitted += await asyncio.gather(*(writer.admit([offer]) for offer in offers[at : at + 400]))
+        admitted += await asyncio.gather(
+            *(writer.admit([offer]) for offer in offers[at : at + 400])
+        )
     assert sum(a.new for a in admitted) == 50
     assert sum(a.duplicate for a in admitted) == 50 * 63
     assert rows("SELECT count(*), sum(duplicates) FROM events") == [(50, 50 * 63)]
@@ -135,11 +168,15 @@ async def test_sixty_four_copies_at_once_are_one_event_and_one_job(writer: Write
 
 
 offer_lists = st.lists(
-    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), min_size=1, max_size=6), min_size=1, max_size=12
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), min_size=1, max_size=6),
+    min_size=1,
+    max_size=12,
 )
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(offer_lists)
 def test_any_mix_of_batches_keeps_the_first_content_of_every_key(
     tmp_path_factory: object, offers: list[list[tuple[int, int]]]
@@ -149,16 +186,19 @@ def test_any_mix_of_batches_keeps_the_first_content_of_every_key(
 
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.row_factory = sqlite3.Row
-    for _, sql in database.migrations():
+    for _, sql in schema.migrations():
         connection.executescript(sql)
     connection.execute("INSERT INTO source (name, provider) VALUES ('std', 'x')")
     ids = Ids.read(connection)
     first: dict[str, bytes] = {}
     others: set[tuple[str, bytes]] = set()
     for at in range(0, len(offers), 3):
-        batch = [[(f"k{key}", str(content).encode()) for key, content in pairs] for pairs in offers[at : at + 3]]
+        batch = [
+            [(f"k{key}", str(content).encode()) for key, content in pairs]
+            for pairs in offers[at : at + 3]
+        ]
         proposals = [proposal(*[event(key, content) for key, content in pairs]) for pairs in batch]
-        admitted = database.in_transaction(
+        admitted = connections.in_transaction(
             connection, lambda t, proposals=proposals: admissions.admit(t, proposals, ids, 1)
         )
         for pairs, admission in zip(batch, admitted, strict=True):
@@ -174,7 +214,9 @@ def test_any_mix_of_batches_keeps_the_first_content_of_every_key(
                     others.add((key, content))
                     expected["conflicting"] += 1
             assert admission == Admission(**expected)
-    stored = {row["key"]: row["digest"] for row in connection.execute("SELECT key, digest FROM event")}
+    stored = {
+        row["key"]: row["digest"] for row in connection.execute("SELECT key, digest FROM event")
+    }
     assert stored == {key: event(key, content).digest for key, content in first.items()}
     (aside,) = connection.execute("SELECT count(*) FROM quarantine_entry").fetchone()
     (jobs,) = connection.execute("SELECT count(*) FROM job").fetchone()
@@ -185,5 +227,9 @@ def test_any_mix_of_batches_keeps_the_first_content_of_every_key(
 
 def test_lookup_of_known_events_uses_the_identity_index(rows: Rows) -> None:
     with_keys = json.dumps([[1, "a"]])
-    plan = rows("EXPLAIN QUERY PLAN " + admissions.KNOWN_EVENTS.replace(":wanted", f"'{with_keys}'"))
-    assert any("USING INDEX event_identity (source_id=? AND key=?)" in str(line[3]) for line in plan), plan
+    plan = rows(
+        "EXPLAIN QUERY PLAN " + admissions.KNOWN_EVENTS.replace(":wanted", f"'{with_keys}'")
+    )
+    assert any(
+        "USING INDEX event_identity (source_id=? AND key=?)" in str(line[3]) for line in plan
+    ), plan

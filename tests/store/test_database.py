@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hookbox.errors import StoreBusy, StoreDamaged, StoreError
-from hookbox.store import database
-from hookbox.store.database import Lock
+from hookbox.store import connections, database, lock, schema
+from hookbox.store.lock import Lock
 
 
 def test_fresh_database_is_wal_incremental_and_private(path: Path) -> None:
@@ -21,9 +21,14 @@ def test_fresh_database_is_wal_incremental_and_private(path: Path) -> None:
 
 
 def test_preparing_twice_changes_nothing(path: Path) -> None:
-    before = sqlite3.connect(path).execute("SELECT name, sql FROM sqlite_schema ORDER BY 1").fetchall()
-    database.prepare(path)
-    assert sqlite3.connect(path).execute("SELECT name, sql FROM sqlite_schema ORDER BY 1").fetchall() == before
+    before = (
+        sqlite3.connect(path).execute("SELECT name, sql FROM sqlite_schema ORDER BY 1").fetchall()
+    )
+    schema.prepare(path)
+    assert (
+        sqlite3.connect(path).execute("SELECT name, sql FROM sqlite_schema ORDER BY 1").fetchall()
+        == before
+    )
 
 
 def test_database_of_a_newer_hookbox_is_refused_untouched(path: Path) -> None:
@@ -31,7 +36,7 @@ def test_database_of_a_newer_hookbox_is_refused_untouched(path: Path) -> None:
     connection.execute("PRAGMA user_version = 9999")
     connection.close()
     with pytest.raises(StoreError, match="newer hookbox.*nothing was changed"):
-        database.prepare(path)
+        schema.prepare(path)
 
 
 def test_database_of_another_program_is_refused_untouched(tmp_path: Path) -> None:
@@ -41,24 +46,33 @@ def test_database_of_another_program_is_refused_untouched(tmp_path: Path) -> Non
     connection.close()
     before = path.read_bytes()
     with pytest.raises(StoreDamaged, match="another program"):
-        database.prepare(path)
+        schema.prepare(path)
     assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("content", [b"not a database at all" * 100, os.urandom(8192)])
-def test_file_that_is_no_database_is_refused_with_the_way_to_restore(tmp_path: Path, content: bytes) -> None:
+def test_file_that_is_no_database_is_refused_with_the_way_to_restore(
+    tmp_path: Path, content: bytes
+) -> None:
     path = tmp_path / database.FILE_NAME
     path.write_bytes(content)
     with pytest.raises(StoreDamaged, match="hookbox restore"):
-        database.prepare(path)
+        schema.prepare(path)
     assert path.read_bytes() == content
 
 
 async def test_writer_runs_with_full_synchronous_and_no_automatic_checkpoint(path: Path) -> None:
-    writer = await database.open_writer(path)
+    writer = await connections.open_writer(path)
 
     def pragmas(connection: sqlite3.Connection) -> dict[str, object]:
-        names = ("synchronous", "wal_autocheckpoint", "foreign_keys", "secure_delete", "mmap_size", "trusted_schema")
+        names = (
+            "synchronous",
+            "wal_autocheckpoint",
+            "foreign_keys",
+            "secure_delete",
+            "mmap_size",
+            "trusted_schema",
+        )
         return {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names}
 
     assert await writer.run(pragmas) == {
@@ -76,7 +90,7 @@ async def test_writer_refuses_a_database_that_cannot_keep_its_promise(tmp_path: 
     path = tmp_path / database.FILE_NAME
     sqlite3.connect(path).execute("CREATE TABLE x (y)").connection.close()
     with pytest.raises(StoreError, match="would not survive a power cut"):
-        await database.open_writer(path)
+        await connections.open_writer(path)
 
 
 def test_second_lock_names_the_process_that_has_it(tmp_path: Path) -> None:
@@ -84,13 +98,16 @@ def test_second_lock_names_the_process_that_has_it(tmp_path: Path) -> None:
     first.acquire()
     with pytest.raises(StoreBusy, match=f"process {os.getpid()}"):
         second.acquire()
-    assert database.is_locked(tmp_path)
+    assert lock.is_locked(tmp_path)
     first.release()
-    assert not database.is_locked(tmp_path)
+    assert not lock.is_locked(tmp_path)
 
 
 def test_reader_cannot_write(path: Path) -> None:
-    with database.reading(path.parent) as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
+    with (
+        database.reading(path.parent) as connection,
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
         connection.execute("DELETE FROM event")
 
 
@@ -102,9 +119,11 @@ def test_failed_work_leaves_nothing_and_the_next_goes_on(path: Path) -> None:
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        database.in_transaction(connection, fails)
+        connections.in_transaction(connection, fails)
     assert not connection.in_transaction
-    database.in_transaction(connection, lambda t: t.execute("INSERT INTO meta (name, value) VALUES ('b', 1)") and None)
+    connections.in_transaction(
+        connection, lambda t: t.execute("INSERT INTO meta (name, value) VALUES ('b', 1)") and None
+    )
     assert connection.execute("SELECT name FROM meta").fetchall() == [("b",)]
     connection.close()
 
