@@ -8,7 +8,7 @@ the store's share is measured against.
 
 from collections.abc import Sequence
 
-from hookbox.cli import main
+from hookbox.__main__ import main
 from hookbox.model import Admission
 from hookbox.store.admissions import Proposal
 from hookbox.store.writer import Writer
