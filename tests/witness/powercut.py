@@ -125,10 +125,10 @@ def _points(records: Sequence[Record], count: int, seed: int) -> list[int]:
     """After which records to cut: half of them anywhere, half where a promise was just made."""
     chance = random.Random(seed)
     answers = [at for at, record in enumerate(records) if record.kind is Kind.ANSWER]
-    anywhere = range(len(records))
-    chosen = set(chance.sample(answers, min(len(answers), count // 2))) | {len(records) - 1}
-    chosen |= set(chance.sample(anywhere, min(len(anywhere), count - len(chosen))))
-    return sorted(chosen)
+    chosen = {len(records) - 1, *chance.sample(answers, min(len(answers), count // 2))}
+    others = [at for at in range(len(records)) if at not in chosen]
+    missing = max(0, count - len(chosen))
+    return sorted(chosen.union(chance.sample(others, min(len(others), missing))))
 
 
 def _survey_part(

@@ -8,6 +8,7 @@ each of them fail:
 
     none     honest: one transaction with FULL, answered after COMMIT
     normal   synchronous=NORMAL: the last commits are not on the disk yet
+    journal  FULL without WAL: the journal of the last commit may come back and undo it
     early    answers before it stores, as a receiver that answers from its queue does
     swallow  a failed commit is answered 200
     lookup   looks the key up, then inserts, with no unique index to stop the second
@@ -34,13 +35,16 @@ CREATE TABLE IF NOT EXISTS quarantine (
     id INTEGER PRIMARY KEY, source TEXT, key TEXT, reason TEXT, digest BLOB, content BLOB,
     UNIQUE (source, key, digest));
 """
+MODE = "delete" if FAULT == "journal" else "wal"
 SYNCHRONOUS = "NORMAL" if FAULT == "normal" else "FULL"
 KNOWN = "SELECT digest FROM events WHERE key = ?"
 
 database = sqlite3.connect(
     Path(os.environ["HOOKBOX_STATE"]) / "hookbox.db", isolation_level=None, check_same_thread=False
 )
-database.execute("PRAGMA journal_mode = WAL")
+(mode,) = database.execute(f"PRAGMA journal_mode = {MODE}").fetchone()
+if mode != MODE:
+    sys.exit(f"journal_mode is {mode}, not {MODE}")
 database.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
 database.executescript(SCHEMA)
 turn = threading.Lock()
