@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tests.bench.scenarios import CROWD, Count, Reading, Run, Seen
+from tests.bench.bench import CROWD, Count, Reading, Run, Seen
 
 HOOKBOX = "hookbox"
 EXPRESS = "Express + better-sqlite3"

@@ -13,12 +13,13 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from tests.bench.bench import Bench, Plan, Seen
 from tests.bench.contenders import SECRET_NAME
 from tests.bench.floors import floors
 from tests.bench.report import as_line, markdown
 from tests.bench.requests import make_secret
 from tests.bench.rig import Rig
-from tests.bench.scenarios import SCENARIOS, Bench, Plan, Seen
+from tests.bench.scenarios import SCENARIOS
 
 QUICK = Plan(rounds=1, seconds=1.5, warm_up_s=0.3, idle_s=4, starts=3, many=30_000, size=200_000)
 FULL = Plan(rounds=3, seconds=5, warm_up_s=1, idle_s=20, starts=5, many=100_000, size=5_000_000)

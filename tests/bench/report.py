@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from statistics import median
 
+from tests.bench.bench import Reading, Run, Seen
 from tests.bench.floors import HOOKBOX, Floor, floors, ratio
-from tests.bench.scenarios import Reading, Run, Seen
 
 LOAD_HEADS = (
     "scenario",

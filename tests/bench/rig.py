@@ -20,6 +20,9 @@ from tests.bench.requests import PATH
 HERE = Path(__file__).parent
 READY_WITHIN_S = 30
 STOP_WITHIN_S = 15
+SETTLE_WITHIN_S = 30
+SETTLE_LOOK_S = 0.2
+SETTLED_SHARE = 0.03  # of a core
 IN_MEMORY = {"tmpfs", "ramfs"}  # a sync that costs nothing proves nothing
 
 
@@ -95,6 +98,14 @@ class Server:
         )
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
+    def settle(self) -> None:
+        """Wait until the server has worked off what earlier requests left it to do."""
+        for _ in range(int(SETTLE_WITHIN_S / SETTLE_LOOK_S)):
+            before = self.cpu_s()
+            time.sleep(SETTLE_LOOK_S)
+            if self.cpu_s() - before < SETTLE_LOOK_S * SETTLED_SHARE:
+                return
+
     def stop(self) -> None:
         self.child.send_signal(signal.SIGTERM)
         try:
@@ -137,7 +148,7 @@ class Rig:
     @contextlib.contextmanager
     def serve(self, launch: Launch, port: int) -> Iterator[Server]:
         """The server, from its first answer until it has stopped."""
-        log = self.scratch / "server.log"
+        log = self.scratch / f"server-{port}.log"
         with log.open("wb") as out:
             begun = time.perf_counter()
             child = subprocess.Popen(
