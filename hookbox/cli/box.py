@@ -1,5 +1,6 @@
 """The box that a command is about: where its files are, what it is set to, and how to serve it."""
 
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable
@@ -32,7 +33,7 @@ class Box:
 
     def hint(self, command: str) -> str:
         """A command of ours as it has to be typed here, about this same box."""
-        return " ".join([_program(), *self.options, command])
+        return f"{shlex.join([_program(), *self.options])} {command}"
 
 
 pass_box = click.make_pass_decorator(Box)

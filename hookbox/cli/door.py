@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from hookbox import errors
+from hookbox.cli import terminal
 from hookbox.cli.box import Box
-from hookbox.errors import HookboxError, OperatorError, StoreBusy
+from hookbox.errors import OperatorError, StoreBusy
 from hookbox.store import database
 from hookbox.store.connections import Transaction
 
@@ -53,6 +54,15 @@ def change(
         return run(offline)
 
 
+def flush(box: Box) -> bool:
+    """Have the counts written that the running server holds in memory; whether one runs."""
+    try:
+        return ask(box.state, "flush", {}) is not None
+    except StoreBusy as error:
+        terminal.say(f"{error}; what was counted in the last minute may be missing")
+        return True
+
+
 def ask(state: Path, action: str, fields: Fields) -> Fields | None:
     """What the running server answers; None when none runs. Raises what it raised."""
     connection = SocketConnection(state / SOCKET_NAME, ANSWER_MAX_S)
@@ -68,7 +78,7 @@ def ask(state: Path, action: str, fields: Fields) -> Fields | None:
     except (FileNotFoundError, ConnectionRefusedError):
         return None
     except (TimeoutError, ConnectionError, http.client.HTTPException) as error:
-        raise StoreBusy(f"the running server did not answer ({error!r}); try again") from error
+        raise StoreBusy(f"the running server did not answer ({error!r})") from error
     finally:
         connection.close()
 
@@ -77,7 +87,5 @@ def _understood(status: int, body: bytes) -> Fields:
     answer: dict[str, Any] = json.loads(body)
     if status == 200:
         return answer
-    kind = getattr(errors, str(answer.get("kind")), None)
-    if not (isinstance(kind, type) and issubclass(kind, HookboxError)):
-        kind = StoreBusy if status == 503 else OperatorError
-    raise kind(answer["error"])
+    named = getattr(errors, str(answer.get("kind")), OperatorError)
+    raise named(answer["error"])

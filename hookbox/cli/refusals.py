@@ -41,7 +41,7 @@ def command(box: Box, source: str | None, since: str, limit: int, as_json: bool)
     \b
     hookbox refusals --source agent --since 7d
     """
-    door.ask(box.state, "flush", {})
+    door.flush(box)
     with database.reading(box.state) as transaction:
         if source is not None and source not in (known := views.sources(transaction)):
             raise unknown_source(source, known)

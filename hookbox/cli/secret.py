@@ -154,6 +154,7 @@ def _given(source: SourceSettings) -> str:
     type=click.Choice([Slot.PREVIOUS.value, Slot.CURRENT.value]),
     default=Slot.PREVIOUS.value,
     show_default=True,
+    help="Which of the two.",
 )
 @pass_box
 def drop_secret(box: Box, source: str, slot: str) -> None:
@@ -186,7 +187,7 @@ def list_secrets(box: Box, as_json: bool) -> None:
     """
     from hookbox.cli.slots import slots
 
-    door.ask(box.state, "flush", {})
+    door.flush(box)
     found = slots(box.settings(), box.state, box.clock.now())
     if as_json:
         terminal.as_json(found)

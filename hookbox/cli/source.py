@@ -2,7 +2,7 @@
 
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -176,14 +176,21 @@ def _table(table: dict[str, Any], pairs: Iterable[str]) -> dict[str, Any]:
     """The source's settings, nested where a key has dots."""
     for pair in pairs:
         key, equals, text = pair.partition("=")
-        *above, last = key.split(".")
-        place = table
-        for part in above:
-            place = place.setdefault(part, {})
-        if not equals or not last or last in place:
+        if not equals or not _put(table, key.split("."), _value(text)):
             raise click.BadParameter(f"{key!r}: write KEY=VALUE, each key once", param_hint="--set")
-        place[last] = _value(text)
     return table
+
+
+def _put(table: dict[str, Any], path: Sequence[str], value: object) -> bool:
+    """Put the value there, unless something is there already; whether it was put."""
+    first, *rest = path
+    if rest:
+        inner = table.setdefault(first, {})
+        return isinstance(inner, dict) and _put(inner, rest, value)
+    if not first or first in table:
+        return False
+    table[first] = value
+    return True
 
 
 def _value(text: str) -> object:

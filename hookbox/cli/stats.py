@@ -33,7 +33,7 @@ def command(box: Box, as_json: bool) -> None:
     \b
     hookbox stats
     """
-    running = door.ask(box.state, "flush", {}) is not None
+    running = door.flush(box)
     with database.reading(box.state) as transaction:
         found = views.stats(transaction, box.clock.now())
     if as_json:

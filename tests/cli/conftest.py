@@ -1,0 +1,32 @@
+"""A fresh box for each test, and one that serves."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import CONFIG, Shell
+from tests.witness.client import SECRET
+from tests.witness.server import Server
+
+
+@pytest.fixture(autouse=True)
+def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the configuration refers to."""
+    monkeypatch.setenv("STD_SECRET", SECRET)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """A box with two sources that was never started."""
+    config = tmp_path / "hookbox.toml"
+    config.write_text(CONFIG)
+    return Shell(config=config, state=tmp_path / "state")
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[Shell]:
+    """A box that runs: `std` with its secret in the environment, `sealed` without one so far."""
+    settings = '[source.sealed]\nprovider = "standardwebhooks"\n'
+    with Server(tmp_path / "state", settings=settings) as server:
+        yield Shell(config=server.config, state=server.state)

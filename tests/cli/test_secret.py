@@ -1,0 +1,187 @@
+"""`hookbox secret`: never an argument, never shown, and refused where it could prove nothing."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from hookbox.cli.slots import when_to_drop
+from hookbox.flows.receive import Outcome
+from hookbox.store.views import Line, iso
+from tests.cli.shell import Shell, delivery
+from tests.witness.client import SECRET, SECRET_BYTES
+
+OTHER_BYTES = b"another secret of thirty-two byt"
+OTHER = "whsec_YW5vdGhlciBzZWNyZXQgb2YgdGhpcnR5LXR3byBieXQ="
+
+
+def held(shell: Shell) -> dict[str, Line]:
+    """The slots of the `sealed` source."""
+    lines = shell.lines("secret", "list")
+    return {line["slot"]: line for line in lines if line["owner"] == "source.sealed"}
+
+
+def proves(shell: Shell, key: str, secret: bytes) -> bool:
+    outcomes = shell.receive(delivery(key, source="sealed", signed=secret))
+    return outcomes == [Outcome.ACCEPTED]
+
+
+def test_secret_is_read_from_standard_input_and_proves(shell: Shell) -> None:
+    assert not proves(shell, "a", SECRET_BYTES)
+    result = shell("secret", "set", "sealed", typed=f"{SECRET}\n")
+    assert result.exit_code == 0, result.output
+    assert SECRET not in result.output
+    assert proves(shell, "b", SECRET_BYTES)
+
+
+@pytest.mark.parametrize("verb", ["set", "rotate"])
+def test_secret_never_accepted_as_argument(shell: Shell, verb: str) -> None:
+    result = shell("secret", verb, "sealed", SECRET, typed="")
+    assert result.exit_code == 2
+    assert "as an argument" in result.stderr
+    assert SECRET not in result.output
+    assert not shell.state.exists()
+
+
+def test_secret_in_a_setting_is_refused_and_not_repeated(shell: Shell) -> None:
+    before = shell.config.read_text()
+    result = shell("source", "add", "shop", "svix", "--set", f"secret={SECRET}")
+    assert result.exit_code == 1
+    assert SECRET not in result.output
+    assert shell.config.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["", "\n", "  \t\n", "whsec_\n", "whsec_c2hvcnQ=", "whsec_!!!", "whsk_" + "A" * 44, "\x00"],
+)
+@pytest.mark.parametrize("verb", ["set", "rotate"])
+def test_secret_that_proves_nothing_is_refused(shell: Shell, verb: str, typed: str) -> None:
+    assert shell("secret", "set", "sealed", typed=SECRET).exit_code == 0
+    result = shell("secret", verb, "sealed", typed=typed)
+    assert result.exit_code == 1
+    assert "stays as it is" in result.stderr
+    assert list(held(shell)) == ["current"]
+    assert proves(shell, "a", SECRET_BYTES)
+
+
+@pytest.mark.parametrize("typed", [b"\xff\xfe", b"a" * 70_000], ids=["no text", "a log"])
+def test_what_is_no_secret_at_all_is_refused(shell: Shell, typed: bytes) -> None:
+    assert shell("secret", "set", "sealed", typed=typed).exit_code == 1
+
+
+def test_rotated_secret_proves_beside_the_old_one(shell: Shell) -> None:
+    shell("secret", "set", "sealed", typed=SECRET)
+    assert shell("secret", "rotate", "sealed", typed=OTHER).exit_code == 0
+    assert proves(shell, "a", SECRET_BYTES)
+    assert proves(shell, "b", OTHER_BYTES)
+    assert [(slot, line["accepted"]) for slot, line in held(shell).items()] == [
+        ("current", 1),
+        ("previous", 1),
+    ]
+    assert shell("secret", "drop", "sealed").exit_code == 0
+    assert not proves(shell, "c", SECRET_BYTES)
+    assert proves(shell, "d", OTHER_BYTES)
+
+
+def test_rotating_without_a_secret_exits_1(shell: Shell) -> None:
+    assert shell("secret", "rotate", "sealed", typed=SECRET).exit_code == 1
+
+
+def test_dropping_what_is_not_there_exits_1(shell: Shell) -> None:
+    shell("secret", "set", "sealed", typed=SECRET)
+    assert shell("secret", "drop", "sealed").exit_code == 1
+    assert shell("secret", "drop", "sealed", "--slot", "current").exit_code == 0
+
+
+def test_generated_secret_is_the_whole_output(shell: Shell) -> None:
+    """So that it can be piped to where the sender reads it."""
+    made = shell("secret", "set", "sealed", "--generate").stdout
+    assert re.fullmatch(r"whsec_[A-Za-z0-9+/=]{40,}\n", made)
+
+
+def test_secret_that_the_configuration_refers_to_is_not_set_beside_it(shell: Shell) -> None:
+    result = shell("secret", "set", "std", typed=OTHER)
+    assert result.exit_code == 1
+    assert "env:STD_SECRET" in result.stderr
+
+
+def test_unknown_source_exits_1_and_names_the_known_ones(shell: Shell) -> None:
+    result = shell("secret", "set", "shop", typed=SECRET)
+    assert result.exit_code == 1
+    assert "sealed, std" in result.stderr
+
+
+def test_list_says_where_secrets_lie_and_never_what_they_are(shell: Shell) -> None:
+    result = shell("secret")
+    assert re.search(r"^source\.std +current +env:STD_SECRET ", result.stdout, re.MULTILINE)
+    assert re.search(r"^source\.sealed +current +missing ", result.stdout, re.MULTILINE)
+    assert "hookbox secret set sealed" in result.stdout
+    shell("secret", "set", "sealed", typed=OTHER)
+    result = shell("secret")
+    assert re.search(r"^source\.sealed +current +sealed store +20", result.stdout, re.MULTILINE)
+    assert SECRET not in result.output
+    assert OTHER not in result.output
+
+
+def test_secret_of_a_removed_source_is_still_listed(shell: Shell) -> None:
+    shell("secret", "set", "sealed", typed=SECRET)
+    shell.config.write_text("")
+    assert "nothing in the configuration uses it" in shell("secret").stdout
+
+
+NOW = 1_800_000_000_000
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("set_ago_h", "used_ago_h", "expected"),
+    [
+        (25, None, "safe to drop: no delivery has needed it for 25 h"),
+        (23, None, "keep it for another 60 min"),
+        (72, 1, "keep it for another 23 h"),
+        (72, 48, "safe to drop: no delivery has needed it for 2 d"),
+        (None, 30, "safe to drop"),
+        (None, None, "not used so far"),
+    ],
+)
+def test_previous_secret_may_go_once_no_retry_can_carry_it(
+    set_ago_h: int | None, used_ago_h: int | None, expected: str
+) -> None:
+    """A retry horizon (24 h here) after the change, and after the last delivery that needed it."""
+
+    def ago(hours: int | None) -> str | None:
+        return None if hours is None else iso(NOW - hours * HOUR_MS)
+
+    current: Line = {"set_at": ago(set_ago_h)}
+    previous: Line = {"last_used_at": ago(used_ago_h)}
+    assert when_to_drop(current, previous, 24 * 3600, NOW).startswith(expected)
+
+
+def test_secret_typed_at_a_terminal_is_not_echoed(shell: Shell) -> None:
+    """On a real pseudo-terminal, with the program as it is installed."""
+    outer, inner = pty.openpty()
+    command = [sys.executable, "-m", "hookbox", "--config", str(shell.config)]
+    command += ["--state", str(shell.state), "secret", "set", "sealed"]
+    child = subprocess.Popen(
+        command, stdin=inner, stdout=inner, stderr=inner, start_new_session=True
+    )
+    os.close(inner)
+    shown = read_until(outer, lambda text: b"secret of sealed" in text)
+    os.write(outer, f"{SECRET}\n".encode())
+    shown += read_until(outer, lambda text: b"is set" in text)
+    assert child.wait() == 0, shown
+    os.close(outer)
+    assert SECRET.encode() not in shown
+    assert proves(shell, "a", SECRET_BYTES)
+
+
+def read_until(terminal: int, enough: Callable[[bytes], bool]) -> bytes:
+    shown = b""
+    while not enough(shown):
+        shown += os.read(terminal, 1024)
+    return shown
