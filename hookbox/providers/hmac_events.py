@@ -14,7 +14,7 @@ from hookbox.providers.single import header_reader
 from hookbox.rules.digest import Content, Unreadable, digest_of, read_json, read_value
 from hookbox.rules.elements import Element, read_elements
 from hookbox.rules.encoding import plain
-from hookbox.rules.forms import fields
+from hookbox.rules.forms import flat_object
 from hookbox.rules.reading import at
 
 
@@ -49,13 +49,7 @@ def _handshake(challenge: Challenge, document: object) -> Handshake | None:
 
 def _form(body: bytes) -> tuple[Content, bytes]:
     """A form's fields as one flat object, which is kept in place of the form."""
-    try:
-        found = [(name.decode(), value.decode()) for name, value in fields(body)]
-    except ValueError as error:
-        raise Unreadable("not a form of UTF-8 text") from error
-    document = dict(found)
-    if len(document) != len(found):
-        raise Unreadable("two fields of the form have the same name")
+    document = flat_object(body)
     return Content(document, digest_of(document)), json.dumps(document).encode()
 
 

@@ -24,10 +24,11 @@ def verify(scheme: Scheme, delivery: Delivery, trust: Trust, now: int) -> Verifi
     body = delivery.body
     if scheme.signs_plain:
         body = plain_before_proof(delivery.headers, body)
-    request = Request(delivery.headers, delivery.query, body, scheme.url)
+    request = Request(delivery.headers, delivery.query, body, scheme.url, scheme.form)
     candidates = _candidates(scheme.signature, request)
-    signed_at = _signed_at(scheme.stamp, request) if scheme.stamp else None
-    signed = scheme.signed.render(request)
+    stamp = scheme.stamp
+    signed_at = _signed_at(stamp, request) if stamp else None
+    signed = scheme.signed.render(request, stamp.place if stamp else None)
     if signed is None:
         raise Refused(Reason.ENVELOPE_MALFORMED)
 

@@ -78,12 +78,13 @@ def _request(scheme: Scheme, document: object, headers: Headers, time: str) -> R
     if scheme.stamp and scheme.stamp.place.where is Where.PAIR:
         pairs.append((scheme.stamp.place.name.encode(), time.encode()))
     sent = tuple((name.encode(), text.encode()) for name, text in headers.items())
-    return Request(sent, b"", _body(scheme, document), scheme.url, pairs)
+    return Request(sent, b"", _body(scheme, document), scheme.url, scheme.form, pairs)
 
 
 def _signature(scheme: Scheme, secret: str, request: Request) -> str:
     """The text that stands where the signature is looked for."""
-    signed, form = scheme.signed.render(request), scheme.signature
+    stamp, form = scheme.stamp.place if scheme.stamp else None, scheme.signature
+    signed = scheme.signed.render(request, stamp)
     assert signed is not None  # every part was put in its place
     key = SECRETS[scheme.secret_encoding](secret)
     before, after = form.patterns[0]

@@ -188,7 +188,7 @@ def _parsed_types(table: object) -> dict[str, Kind]:
         raise ConfigError("types is a table", where="map.types", mend='{ hardfail = "bounced" }')
     types = {}
     for word, kind in table.items():
-        if kind not in set(Kind):
+        if kind not in tuple(Kind):
             raise ConfigError(
                 f"`{kind}` is no kind of event",
                 where=f"map.types.{word}",

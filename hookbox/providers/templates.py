@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from hookbox.errors import ConfigError, Reason, Refused
 from hookbox.providers.places import ANYWHERE, Place, Where, parsed_place
 from hookbox.rules.digest import Unreadable, read_value
-from hookbox.rules.forms import fields
+from hookbox.rules.forms import fields, flat_object
 from hookbox.rules.headers import Headers, one
 from hookbox.rules.reading import at, key_text
 
@@ -29,21 +29,24 @@ WHOLE = ("body", "url", "form_sorted")  # parts that are no place; the rest are
 
 @dataclass(slots=True)
 class Request:
-    """One request while it is looked at. `pairs` are the signature's, where it has any."""
+    """One request while it is looked at. `pairs` are the signature's, where it has any; `form`
+    says that the body is one."""
 
     headers: Headers
     query: bytes
     body: bytes
     url: str = ""
+    form: bool = False
     pairs: Sequence[tuple[bytes, bytes]] = ()
     _document: object = field(default=None, init=False)
     _read: bool = field(default=False, init=False)
 
     def document(self) -> object:
-        """The body's JSON, read before anything is proved; nothing but these places is believed."""
+        """What the body says, read before anything is proved: only to find what proves it."""
         if not self._read:
             try:
-                self._document, self._read = read_value(self.body), True
+                self._document = (flat_object if self.form else read_value)(self.body)
+                self._read = True
             except Unreadable as error:
                 raise Refused(Reason.ENVELOPE_MALFORMED) from error
         return self._document
@@ -74,14 +77,17 @@ class Template:
     def whole(self, name: str) -> bool:
         return name in self.parts
 
-    def render(self, request: Request) -> bytes | None:
-        """The text for this request; None when one of its parts is not there."""
+    def render(self, request: Request, stamp: Place | None = None) -> bytes | None:
+        """The text for this request; None when one of its parts is not there.
+
+        The signed time's own form is strict enough to say where it ends.
+        """
         made = []
         for part, following in zip(self.parts, (*self.parts[1:], b""), strict=True):
             value = part if isinstance(part, bytes) else _value(part, request)
             if value is None:
                 return None
-            literal = following if isinstance(part, Place) else b""
+            literal = following if isinstance(part, Place) and part != stamp else b""
             if isinstance(literal, bytes) and literal and literal in value:
                 raise Refused(Reason.ENVELOPE_MALFORMED)
             made.append(value)
@@ -102,7 +108,7 @@ def _value(part: str | Place, request: Request) -> bytes | None:
 def _fields(text: bytes) -> list[tuple[bytes, bytes]]:
     try:
         return fields(text)
-    except ValueError as error:
+    except Unreadable as error:
         raise Refused(Reason.ENVELOPE_MALFORMED) from error
 
 

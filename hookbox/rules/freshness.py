@@ -14,7 +14,7 @@ from hookbox.rules.instants import rfc3339
 # other scripts' digits.
 SECONDS = re.compile(rb"[0-9]{1,12}")
 MILLISECONDS = re.compile(rb"[0-9]{1,15}")
-ASCII = re.compile(rb"[ -~]{1,40}")
+ZONED = re.compile(rb"[ -~]{1,40}(?:[Zz]|[+-][0-9]{2}:[0-9]{2})")
 
 
 def seconds_at(text: bytes) -> int:
@@ -27,7 +27,7 @@ def milliseconds_at(text: bytes) -> int:
 
 
 def rfc3339_at(text: bytes) -> int:
-    found = rfc3339(_written(text, ASCII).decode("ascii"))
+    found = rfc3339(_written(text, ZONED).decode("ascii"))
     if found is None:
         raise Refused(Reason.TIMESTAMP_MALFORMED)
     return found

@@ -22,7 +22,7 @@ RFC2822 = re.compile(
 )
 
 # Which unit a bare number has shows in its size: 10^11 s is the year 5138, 10^11 ms is 1973.
-UNITS = ((1e11, 1000.0), (1e14, 1.0), (1e17, 1e-3), (1e20, 1e-6))
+UNITS = ((1e11, 1000.0), (1e14, 1.0), (1e17, 1e-3), (1e19, 1e-6))
 
 LAST_AT = 253_402_300_799_999  # the end of the year 9999
 
