@@ -4,6 +4,9 @@ Above both doors, which never import each other; so that commands which do not s
 web framework.
 """
 
+import logging
+import os
+import time
 from collections.abc import Callable
 
 from hookbox import cli
@@ -13,7 +16,21 @@ from hookbox.settings import Settings
 def _serve(settings: Settings, load: Callable[[], Settings]) -> int:
     from hookbox.web.serve import serve
 
+    _log_to_stderr()
     return serve(settings, load)
+
+
+def _log_to_stderr() -> None:
+    """One line per outcome, event then fields; the journal adds the time by itself."""
+    formatter = logging.Formatter("%(levelname)s %(message)s")
+    if "JOURNAL_STREAM" not in os.environ:
+        formatter = logging.Formatter(
+            "%(asctime)s %(levelname)s %(message)s", datefmt="%Y-%m-%dT%H:%M:%SZ"
+        )
+        formatter.converter = time.gmtime
+    stream = logging.StreamHandler()
+    stream.setFormatter(formatter)
+    logging.basicConfig(level=logging.INFO, handlers=[stream])
 
 
 def main() -> None:

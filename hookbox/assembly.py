@@ -14,6 +14,7 @@ from hookbox.flows.sources import Source
 from hookbox.model import Slot
 from hookbox.providers import PROVIDERS
 from hookbox.providers.contract import Answers, Key, Provider, Trust
+from hookbox.rules.suppression import Budget
 from hookbox.settings import Reference, Settings, SourceSettings, line_of
 
 # Opened secrets of the sealed store: source name -> slot -> text.
@@ -35,6 +36,12 @@ def providers_of(settings: Settings) -> dict[str, str]:
     return {each.name: each.provider for each in settings.sources}
 
 
+def budget(settings: Settings) -> Budget:
+    """The transient budget in force."""
+    chosen = settings.suppression
+    return Budget(messages=chosen.transient_budget, window_ms=chosen.transient_window_s * 1000)
+
+
 def _live(settings: Settings, chosen: SourceSettings, source_id: int, sealed: Sealed) -> Source:
     try:
         provider = configured(chosen, settings.server.public_url)
@@ -50,6 +57,8 @@ def _live(settings: Settings, chosen: SourceSettings, source_id: int, sealed: Se
             keys=keys, tolerance_s=None if chosen.skew == "observe" else provider.tolerance_s
         ),
         body_max=chosen.body_max or settings.server.body_max,
+        scope=chosen.scope,
+        suppress_ambiguous=chosen.suppress_ambiguous,
     )
 
 

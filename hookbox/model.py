@@ -157,6 +157,7 @@ class StoredEvent:
 
     id: int
     source: str
+    source_id: int = 0
     key: str
     raw_kind: str
     content: bytes

@@ -106,7 +106,8 @@ class Runtime:
         )
         if taken:
             log.warning("jobs of a process that died are available again jobs=%d", taken)
-        self.worker = Worker(self.writer, self.sources, self.clock, instance)
+        budget = assembly.budget(self.settings)
+        self.worker = Worker(self.writer, self.sources, self.clock, instance, budget)
         self.receiver = Receiver(self.writer, self.tally, self.clock, self.worker.wake)
         await self._adopt(self.settings)
         self._worker_task = asyncio.create_task(self.worker.run(), name="worker")
@@ -119,6 +120,7 @@ class Runtime:
         ids = await self.writer.write(partial(sources.remember, providers=names))
         self.sources.replace(assembly.live_sources(settings, ids, await self._sealed(names)))
         self.settings = settings
+        self.worker.budget = assembly.budget(settings)
         for source in self.sources.all():
             if not source.trust.keys and source.provider.needs_secret:
                 log.warning(

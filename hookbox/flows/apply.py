@@ -4,8 +4,8 @@ it and stores the answer.
 
 from dataclasses import replace
 
+from hookbox.flows.sources import Source
 from hookbox.model import Kind, Notification, StoredEvent, TimeSource
-from hookbox.providers.contract import Provider
 from hookbox.store.ledger import Applied
 from hookbox.store.quarantine import ACCEPTED_UNREAD
 
@@ -13,17 +13,20 @@ DAY_MS = 86_400_000
 PLAUSIBLE_FROM = 946_684_800_000  # 2000-01-01: no email event sender is older
 
 
-def apply(provider: Provider | None, event: StoredEvent) -> Applied:
+def apply(source: Source | None, event: StoredEvent) -> Applied:
     """The event's notifications. An event of a source that is no longer configured is `unknown`,
     not lost.
     """
-    if provider is None or event.raw_kind == ACCEPTED_UNREAD:
+    if source is None or event.raw_kind == ACCEPTED_UNREAD:
         found: tuple[Notification, ...] = (Notification(kind=Kind.UNKNOWN),)
     else:
-        found = provider.normalize(event)
+        found = source.provider.normalize(event)
     return Applied(
         event_id=event.id,
+        source_id=event.source_id,
         notifications=tuple(_settled(notification, event) for notification in found),
+        scope=source.scope if source else "",
+        suppress_ambiguous=bool(source and source.suppress_ambiguous),
     )
 
 

@@ -13,13 +13,16 @@ PATIENCE_MAX_S = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One configured sender: its provider as configured, what to trust, and its limits."""
+    """One configured sender: its provider as configured, what to trust, its limits, and what
+    its events may do (`scope`: the list that its suppressions go to)."""
 
     name: str
     id: int
     provider: Provider
     trust: Trust
     body_max: int
+    scope: str = ""
+    suppress_ambiguous: bool = False
 
     @property
     def deadline_s(self) -> float:

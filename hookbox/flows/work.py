@@ -18,7 +18,8 @@ from hookbox.flows.apply import apply
 from hookbox.flows.sources import Sources
 from hookbox.model import StoredEvent
 from hookbox.rules import backoff
-from hookbox.store import jobs, ledger, quarantine
+from hookbox.rules.suppression import Budget
+from hookbox.store import events, jobs, ledger, quarantine
 from hookbox.store.connections import Transaction
 from hookbox.store.jobs import Job, Lease
 from hookbox.store.ledger import Applied
@@ -69,7 +70,10 @@ class _Claimed:
 class Worker:
     """Runs until cancelled; `stop` lets the batch at hand be settled first."""
 
-    def __init__(self, writer: Writer, sources: Sources, clock: Clock, instance: int) -> None:
+    def __init__(
+        self, writer: Writer, sources: Sources, clock: Clock, instance: int, budget: Budget
+    ) -> None:
+        self.budget = budget
         self._writer, self._sources, self._clock, self._instance = writer, sources, clock, instance
         self._token = 0
         self._wake = asyncio.Event()
@@ -131,15 +135,15 @@ class Worker:
 
         def work(transaction: Transaction) -> _Claimed:
             if settlement is not None:
-                _settle(transaction, settlement, now)
+                _settle(transaction, settlement, now, self.budget)
             if not limit:
                 return _Claimed(lease=lease, jobs=(), events=(), next_due=None)
             found = jobs.claim(
                 transaction, TARGET, lease, now=now, horizon=now + LONGEST_WAIT_MS, limit=limit
             )
-            events = ledger.events(transaction, [job.event_id for job in found]) if found else ()
+            read = events.by_id(transaction, [job.event_id for job in found]) if found else ()
             due = None if found else jobs.next_due(transaction, TARGET)
-            return _Claimed(lease=lease, jobs=found, events=events, next_due=due)
+            return _Claimed(lease=lease, jobs=found, events=read, next_due=due)
 
         return await self._writer.write(work)
 
@@ -157,7 +161,9 @@ class Worker:
             alone = _Settlement(settlement.lease, applied=[(job, applied)])
             now = self._clock.now()
             try:
-                await self._writer.write(partial(_settle, settlement=alone, now=now))
+                await self._writer.write(
+                    partial(_settle, settlement=alone, now=now, budget=self.budget)
+                )
             except StoreRejected as refused:
                 guilty.failed.append(
                     _Failure(job=job, started_at=now, took_ms=0, error=str(refused))
@@ -168,9 +174,9 @@ class Worker:
 
     async def _work_on(self, claimed: _Claimed) -> _Settlement:
         settlement = _Settlement(claimed.lease)
-        events = {event.id: event for event in claimed.events}
+        found = {event.id: event for event in claimed.events}
         for count, job in enumerate(claimed.jobs, 1):
-            self._work_out(job, events[job.event_id], settlement)
+            self._work_out(job, found[job.event_id], settlement)
             if count % 20 == 0:
                 await self._clock.sleep(0)  # senders' requests are read in between
         return settlement
@@ -179,7 +185,7 @@ class Worker:
         source = self._sources.get(event.source)
         started_at, started = self._clock.now(), self._clock.monotonic()
         try:
-            settlement.applied.append((job, apply(source.provider if source else None, event)))
+            settlement.applied.append((job, apply(source, event)))
         except (
             Exception
         ) as error:  # a mistake of ours in a provider: this event waits, the others go on
@@ -191,7 +197,7 @@ class Worker:
             settlement.failed.append(failure)
 
 
-def _settle(transaction: Transaction, settlement: _Settlement, now: int) -> None:
+def _settle(transaction: Transaction, settlement: _Settlement, now: int, budget: Budget) -> None:
     """Everything a batch came to, fenced: jobs that this lease no longer holds are left alone."""
     lease = settlement.lease
     ids = [job.id for job, _ in settlement.applied] + [
@@ -200,7 +206,7 @@ def _settle(transaction: Transaction, settlement: _Settlement, now: int) -> None
     held = jobs.owned(transaction, ids, lease)
     kept = [(job, applied) for job, applied in settlement.applied if job.id in held]
     if kept:
-        ledger.append(transaction, [applied for _, applied in kept])
+        ledger.append(transaction, [applied for _, applied in kept], budget)
         jobs.complete(transaction, [job.id for job, _ in kept], lease, outcome="applied", now=now)
     for failure in settlement.failed:
         if failure.job.id in held:

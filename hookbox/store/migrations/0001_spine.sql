@@ -66,10 +66,16 @@ CREATE TABLE notification (
   occurred_at INTEGER NOT NULL,
   time_source TEXT NOT NULL,
   ambiguous INTEGER NOT NULL CHECK (ambiguous IN (0, 1)),
-  effect TEXT NOT NULL DEFAULT ''
+  suppress INTEGER NOT NULL CHECK (suppress IN (0, 1)),
+  scope TEXT NOT NULL,
+  meaning TEXT,
+  effect TEXT NOT NULL
 ) STRICT;
 
 CREATE INDEX notification_event ON notification (event_id);
+CREATE INDEX notification_recipient ON notification (recipient) WHERE recipient IS NOT NULL;
+-- One fact that a sender reports under two keys counts once.
+CREATE UNIQUE INDEX notification_meaning ON notification (source_id, meaning) WHERE meaning IS NOT NULL;
 
 -- The outbox. A running job belongs to (instance, token); finishing it needs both.
 CREATE TABLE job (
@@ -159,34 +165,61 @@ CREATE TABLE secret_use (
   PRIMARY KEY (source_id, slot)
 ) STRICT, WITHOUT ROWID;
 
--- Status of one (source, message, recipient), and suppressed addresses.
+-- Status of one (source, message, recipient): the highest rank that was ever reported. `recipient` is the folded
+-- address, `shown` the spelling that came first; a message without an id has the empty one.
 CREATE TABLE status (
   source_id INTEGER NOT NULL REFERENCES source (id),
   message_id TEXT NOT NULL,
   recipient TEXT NOT NULL,
   shown TEXT NOT NULL,
-  status TEXT NOT NULL,
+  rank INTEGER NOT NULL,
+  kind TEXT NOT NULL,
   bounce_class TEXT,
   status_at INTEGER NOT NULL,
   event_id INTEGER NOT NULL,
   PRIMARY KEY (source_id, message_id, recipient)
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX status_recipient ON status (recipient, rank, status_at);
+
+-- A row is never deleted: a person's lift closes it, and what happens after the lift opens another.
 CREATE TABLE suppression (
   id INTEGER PRIMARY KEY,
   address TEXT NOT NULL,
-  scope TEXT NOT NULL DEFAULT '',
+  scope TEXT NOT NULL,
   shown TEXT NOT NULL,
   reason TEXT NOT NULL,
   since INTEGER NOT NULL,
   event_id INTEGER,
-  source_id INTEGER,
+  source_id INTEGER REFERENCES source (id),
   lifted_at INTEGER,
   lifted_by TEXT,
-  lift_reason TEXT
+  lift_reason TEXT,
+  CHECK ((lifted_at IS NULL) = (lifted_by IS NULL)),
+  CHECK ((lifted_at IS NULL) = (lift_reason IS NULL))
 ) STRICT;
 
 CREATE UNIQUE INDEX suppression_active ON suppression (address, scope) WHERE lifted_at IS NULL;
+CREATE INDEX suppression_address ON suppression (address);
+
+-- Every cause that was ever heard of, the first one included.
+CREATE TABLE suppression_cause (
+  suppression_id INTEGER NOT NULL REFERENCES suppression (id),
+  reason TEXT NOT NULL,
+  since INTEGER NOT NULL,
+  event_id INTEGER,
+  source_id INTEGER REFERENCES source (id),
+  UNIQUE (suppression_id, reason, since, event_id)
+) STRICT;
+
+-- What is needed to read a message's current state at its sender.
+CREATE TABLE message_place (
+  source_id INTEGER NOT NULL REFERENCES source (id),
+  message_id TEXT NOT NULL,
+  inbox_id TEXT NOT NULL,
+  thread_id TEXT,
+  PRIMARY KEY (source_id, message_id)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE cursor (
   source_id INTEGER PRIMARY KEY REFERENCES source (id),
@@ -249,9 +282,9 @@ JOIN source AS s ON s.id = n.source_id;
 CREATE VIEW recipients AS
 SELECT
   s.name AS source,
-  t.message_id,
+  nullif(t.message_id, '') AS message_id,
   t.shown AS recipient,
-  t.status,
+  t.kind AS status,
   t.bounce_class,
   strftime('%Y-%m-%dT%H:%M:%fZ', t.status_at / 1000.0, 'unixepoch') AS status_at,
   t.event_id

@@ -1,0 +1,39 @@
+"""Events read back, for the work on them."""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from hookbox.model import StoredEvent, Via
+from hookbox.store.connections import Row, Transaction
+
+EVENTS_BY_ID = """
+SELECT
+  e.id, e.source_id, s.name AS source, e.key, e.raw_kind, d.headers, d.received_at, d.signed_at,
+  d.via, coalesce(e.content, substr(d.body, e.slice_start + 1, e.slice_length), d.body) AS content
+FROM event AS e
+JOIN delivery AS d ON d.id = e.delivery_id
+JOIN source AS s ON s.id = e.source_id
+WHERE e.id IN (SELECT value FROM json_each(:ids))
+"""
+
+
+def by_id(transaction: Transaction, ids: Iterable[int]) -> list[StoredEvent]:
+    """The events with these ids, in any order; content is empty once retention took it."""
+    rows = transaction.execute(EVENTS_BY_ID, {"ids": json.dumps(list(ids))}).fetchall()
+    return [_stored_event(row) for row in rows]
+
+
+def _stored_event(row: Row) -> StoredEvent:
+    headers: Mapping[str, str] = json.loads(row["headers"])
+    return StoredEvent(
+        id=row["id"],
+        source_id=row["source_id"],
+        source=row["source"],
+        key=row["key"],
+        raw_kind=row["raw_kind"],
+        content=row["content"] or b"",
+        headers=headers,
+        received_at=row["received_at"],
+        signed_at=row["signed_at"],
+        via=Via(row["via"]),
+    )
