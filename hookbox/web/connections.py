@@ -1,13 +1,15 @@
 """The connections of one door: how many, how slow, how greedy, and who goes when it is full.
 
-Owns every limit of the HTTP front and the counters that others read. Knows nothing of HTTP or
-sockets.
+Owns every limit of the HTTP front, the beat by which deadlines are kept, and the counters that
+others read. Knows nothing of HTTP or sockets.
 
 Whoever is slow loses the place, never whoever is quick: at a cap, the connection that we have been
 waiting for longest is put out. A cap that turned newcomers away instead would let a few hundred
 idle sockets lock every honest sender out.
 """
 
+import asyncio
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import Protocol
@@ -51,11 +53,20 @@ class Limits:
     # Bodies not yet answered, all together: 16 of the largest at once, which a small box can give.
     held_bytes_max: int = 16 * MIB
 
+    # How exactly deadlines are kept. Looking at 400 connections four times a second costs nothing;
+    # a timer for each phase of each request would cost a tenth of the whole answer.
+    beat_s: float = 0.25
+
 
 class Connection(Protocol):
     """What the registry must know of a connection."""
 
     held_bytes: int
+    due: int  # the beat at which it expires
+
+    def expire(self) -> None:
+        """The deadline is over."""
+        ...
 
     def evict(self) -> None:
         """Close at once, without an answer."""
@@ -72,6 +83,8 @@ class Registry:
         self.expired = 0
         self.refused_by_status: Counter[int] = Counter()
         self.held_bytes = 0
+        self.beat = 0
+        self._beating: asyncio.TimerHandle | None = None
         self._open: set[Connection] = set()
         # A dict keeps order: the connection that we have waited for longest comes first.
         self._awaited: dict[Connection, None] = {}
@@ -80,9 +93,15 @@ class Registry:
         """How many connections are open."""
         return len(self._open)
 
+    def beats(self, seconds: float) -> int:
+        """As many beats as last at least so long; beats that come late make deadlines later."""
+        return 1 + math.ceil(seconds / self.limits.beat_s)
+
     def enter(self, connection: Connection) -> None:
         """A new connection takes its place, at the cost of the slowest when there is none left."""
         self._open.add(connection)
+        if self._beating is None:
+            self._wait_a_beat()
         self.await_sender(connection)
         while len(self._open) > self.limits.connections_max:
             self._evict(next(iter(self._awaited)))
@@ -120,6 +139,18 @@ class Registry:
         """The request is answered, or given up."""
         self.held_bytes -= connection.held_bytes
         connection.held_bytes = 0
+
+    def _wait_a_beat(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._beating = loop.call_later(self.limits.beat_s, self._expire_due)
+
+    def _expire_due(self) -> None:
+        self.beat += 1
+        for connection in [each for each in self._open if each.due <= self.beat]:
+            connection.expire()
+        self._beating = None
+        if self._open:  # a door with nobody at it sleeps
+            self._wait_a_beat()
 
     def evict_all(self) -> None:
         """The time for farewells is over."""

@@ -11,8 +11,7 @@ pinned and the abuse and restart witnesses stand beside it.
 """
 
 import asyncio
-from enum import Enum, auto
-from typing import Any
+from typing import Any, Literal
 
 from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.config import Config
@@ -20,20 +19,17 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from hookbox.web.connections import Registry
-from hookbox.web.framing import BODILESS, has_length, refusal_of
+from hookbox.web.framing import BODILESS, framing_of, refusal_of
 
-
-class Phase(Enum):
-    """Whom a connection waits for."""
-
-    HEAD = auto()  # the sender, for the rest of a head (or, on a new connection, for all of it)
-    BODY = auto()  # the sender, for the rest of a body
-    ANSWER = auto()  # the app
-    IDLE = auto()  # the sender, who may ask again
-    PARTING = auto()  # the sender, to take the last answer and hang up
-
-
-_RECEIVING = frozenset({Phase.HEAD, Phase.BODY, Phase.IDLE})
+# Whom a connection waits for.
+Phase = Literal[
+    "head",  # the sender, for the rest of a head (or, on a new connection, for all of it)
+    "body",  # the sender, for the rest of a body
+    "answer",  # the app
+    "idle",  # the sender, who may ask again
+    "parting",  # the sender, to take the last answer and hang up
+]
+_RECEIVING = frozenset({"head", "body", "idle"})
 
 
 class _Refusal(Exception):
@@ -61,16 +57,17 @@ class GuardedProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.held_bytes = 0
+        self.due = 0
         self._registry = registry
         self._limits = limits = registry.limits
-        self._phase = self._settled = Phase.HEAD
-        self._deadline: asyncio.TimerHandle | None = None
-        self._deadlines_s = {
-            Phase.HEAD: limits.head_s,
-            Phase.BODY: limits.body_s,
-            Phase.ANSWER: limits.answer_s,
-            Phase.IDLE: limits.idle_s,
-            Phase.PARTING: limits.linger_s,
+        self._phase: Phase = "head"
+        self._settled: Phase = "head"
+        self._patience: dict[Phase, int] = {
+            "head": registry.beats(limits.head_s),
+            "body": registry.beats(limits.body_s),
+            "answer": registry.beats(limits.answer_s),
+            "idle": registry.beats(limits.idle_s),
+            "parting": registry.beats(limits.linger_s),
         }
         self._requests = 0
         self._body_bytes = 0
@@ -82,29 +79,28 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         super().connection_made(transport)
-        self._arm(self._limits.drain_s if self._registry.draining else self._limits.head_s)
+        self.due = self._registry.beat + self._patience["head"]
+        if self._registry.draining:
+            self.shutdown()
         self._registry.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
         self._registry.leave(self)
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn answers nobody who has finished sending
         """A sender that closes its side after a whole request still gets the answer."""
-        if self._phase is not Phase.ANSWER:
+        if self._phase != "answer":
             return False
         self.cycle.keep_alive = False
         return True
 
     def data_received(self, data: bytes) -> None:
-        self._unset_keepalive_if_required()
         while data and self._phase in _RECEIVING:
             piece = data[: self._limits.head_bytes_max - self._framing_bytes]
             data = data[len(piece) :]
             self._feed(piece)
-        if data and self._phase is Phase.ANSWER:
+        if data and self._phase == "answer":
             self.cycle.keep_alive = False
         elif data:
             self._drop(data)
@@ -130,7 +126,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _stumble(self, cause: BaseException | None) -> None:
         """The parser can go no further on this connection."""
-        if self._phase is Phase.ANSWER:
+        if self._phase == "answer":
             self.cycle.keep_alive = False
         elif isinstance(cause, _Refusal):
             self._refuse(cause.status)
@@ -142,33 +138,32 @@ class GuardedProtocol(HttpToolsProtocol):
     # What the parser reads
 
     def on_message_begin(self) -> None:
-        if self._phase is Phase.ANSWER:
+        if self._phase == "answer":
             raise _Hurry
-        self._phase = Phase.HEAD
+        self._phase = "head"
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
+        if len(self.headers) > self._limits.fields_max:
+            raise _Refusal(431)
         method, version = self.parser.get_method(), self.parser.get_http_version()
-        status = refusal_of(method, version, self.url, self.headers, self._limits)
+        framing = framing_of(self.headers)
+        status = refusal_of(method, version, self.url, framing, self._limits.body_bytes_max)
         if status is not None:
             raise _Refusal(status)
         if version == "1.0":
             self.expect_100_continue = False  # it does not know the answer 100
         super().on_headers_complete()
-        self._phase = Phase.BODY
+        self._phase = "body"
         self._requests += 1
         self._body_bytes = self._framing_bytes = 0
-        if not self._may_stay(method):
+        # Bytes after a body of unsaid length, or one that the sender was not told to send, could be
+        # that body or the next head.
+        clear = not self.expect_100_continue and (framing.says_length or method in BODILESS)
+        if not clear or self._requests >= self._limits.requests_max or self._registry.draining:
             self.cycle.keep_alive = False
         # The app has the list of fields; trailers end up in this one, which nobody reads.
         self.headers = []
-
-    def _may_stay(self, method: bytes) -> bool:
-        """Whether another request may follow this one on the connection."""
-        # Bytes after a body of unsaid length, or one that the sender was not told to send, could be
-        # that body or the next head.
-        clear = not self.expect_100_continue and (method in BODILESS or has_length(self.headers))
-        return clear and self._requests < self._limits.requests_max and not self._registry.draining
 
     def on_body(self, body: bytes) -> None:
         self._framing_bytes = 0
@@ -183,61 +178,61 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_complete()
         self._framing_bytes = 0
         if not self.cycle.response_complete:
-            self._phase = Phase.ANSWER
+            self._phase = "answer"
         elif self._registry.draining:
             self._part()
         else:
-            self._phase = Phase.IDLE
+            self._phase = "idle"
 
     # What the app and the server do
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()
+        # Instead of uvicorn's own, which starts a timer for the next request and looks for one that
+        # it has let wait. Here the registry keeps the time, and no request waits behind another.
+        self.server_state.total_requests += 1
         self._registry.release(self)
         if self.transport.is_closing():
-            self._phase = Phase.PARTING
-        elif self._phase is Phase.ANSWER:
-            self._phase = Phase.IDLE
+            self._phase = "parting"
+            self._settle()
+            return
+        self.flow.resume_reading()
+        if self._phase == "answer":
+            self._phase = "idle"
         # Answered before the body's end, the rest is read and dropped, under its deadline and cap.
         self._settle()
 
     def shutdown(self) -> None:
         """The door closes: who has not asked yet gets a moment for it, the others finish."""
         if self._is_silent():
-            self._arm(self._limits.drain_s)
-        elif self._phase in (Phase.BODY, Phase.ANSWER):
+            self.due = self._registry.beat + self._registry.beats(self._limits.drain_s)
+        elif self._phase in ("body", "answer"):
             self.cycle.keep_alive = False
 
     def evict(self) -> None:
-        self._phase = self._settled = Phase.PARTING
+        self._phase = self._settled = "parting"
         self.transport.abort()
 
     # Deadlines and refusals
 
     def _is_silent(self) -> bool:
         """No byte of a request has come, so that no answer is owed."""
-        return self._phase is Phase.IDLE or (self._phase is Phase.HEAD and not self._framing_bytes)
+        return self._phase == "idle" or (self._phase == "head" and not self._framing_bytes)
 
     def _settle(self) -> None:
         """The phase may have changed, even several times: tell the registry, renew the deadline."""
-        if self._phase is self._settled:
+        if self._phase == self._settled:
             return
         self._settled = self._phase
-        if self._phase is Phase.ANSWER:
+        if self._phase == "answer":
             self._registry.serve(self)
-        elif self._phase is not Phase.BODY:  # a body is awaited since its head began
+        elif self._phase != "body":  # a body is awaited since its head began
             self._registry.await_sender(self)
-        self._arm(self._deadlines_s[self._phase])
+        self.due = self._registry.beat + self._patience[self._phase]
 
-    def _arm(self, seconds: float) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self._deadline = self.loop.call_later(seconds, self._expire)
-
-    def _expire(self) -> None:
+    def expire(self) -> None:
         if self._is_silent():
             self._part()
-        elif self._phase in (Phase.ANSWER, Phase.PARTING) or self.transport.is_closing():
+        elif self._phase in ("answer", "parting") or self.transport.is_closing():
             self._registry.expired += 1
             self.transport.abort()
         else:
@@ -249,8 +244,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def _refuse(self, status: int) -> None:
         """Answer, and read nothing more. In the phase BODY the app has the request: call it off."""
         self._registry.refused_by_status[status] += 1
-        cycle = self.cycle if self._phase is Phase.BODY else None
-        self._phase = Phase.PARTING
+        cycle = self.cycle if self._phase == "body" else None
+        self._phase = "parting"
         if cycle is not None:
             cycle.disconnected = True
             cycle.message_event.set()
@@ -273,5 +268,5 @@ class GuardedProtocol(HttpToolsProtocol):
         return b"".join(lines) + b"\r\n"
 
     def _part(self) -> None:
-        self._phase = Phase.PARTING
+        self._phase = "parting"
         self.transport.close()

@@ -12,6 +12,9 @@ from hookbox.web.sockets import bind
 
 HONEST = b"POST /hooks/a HTTP/1.1\r\nHost: hooks.example\r\nContent-Length: 2\r\n\r\nok"
 
+# Short farewells, and deadlines that are kept to a hundredth of a second.
+QUICK = {"drain_s": 0.05, "linger_s": 0.5, "beat_s": 0.01}
+
 # No test waits this long unless something is broken.
 PATIENCE_S = 10.0
 
@@ -168,7 +171,7 @@ async def front(**limits: Any) -> AsyncIterator[Front]:
     """A door with these limits instead of the usual ones, and short farewells."""
     listening = bind("127.0.0.1:0")
     app = App()
-    door = Door(app, [listening], Limits(**{"drain_s": 0.05, "linger_s": 0.5, **limits}))
+    door = Door(app, [listening], Limits(**{**QUICK, **limits}))
     address = listening.getsockname()
     await door.start()
     opened = Front(door, app, address)

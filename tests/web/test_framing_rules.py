@@ -2,8 +2,7 @@
 
 import pytest
 
-from hookbox.web.connections import Limits
-from hookbox.web.framing import refusal_of
+from hookbox.web.framing import framing_of, refusal_of
 
 
 @pytest.mark.parametrize(
@@ -22,5 +21,5 @@ def test_rules_hold_without_the_parsers_help(
     fields: list[tuple[bytes, bytes]], status: int
 ) -> None:
     """Today's parser refuses these before the rules see them; another version may not."""
-    host = (b"host", b"hooks.example")
-    assert refusal_of(b"POST", "1.1", b"/", [host, *fields], Limits()) == status
+    framing = framing_of([(b"host", b"hooks.example"), *fields])
+    assert refusal_of(b"POST", "1.1", b"/", framing, 1_000_000) == status

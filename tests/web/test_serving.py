@@ -11,7 +11,7 @@ import pytest
 from hookbox.web.connections import Limits
 from hookbox.web.serving import Door
 from hookbox.web.sockets import BACKLOG, bind
-from tests.web.front import HONEST, PATIENCE_S, App, front, head
+from tests.web.front import HONEST, PATIENCE_S, QUICK, App, front, head
 
 WAIT = head(b"Content-Length: 0", line=b"POST /wait HTTP/1.1")
 
@@ -95,7 +95,7 @@ async def test_caller_between_two_doors_waits_and_is_answered() -> None:
     """With a socket that somebody else holds too, nobody is refused while doors change."""
     held = bind("127.0.0.1:0")
     apps = [App(), App()]
-    doors = [Door(app, [held.dup()], Limits(drain_s=0.05)) for app in apps]
+    doors = [Door(app, [held.dup()], Limits(**QUICK)) for app in apps]
     await doors[0].start()
     await doors[0].stop(grace_s=1)
     reader, writer = await asyncio.open_connection(*held.getsockname())
