@@ -11,7 +11,6 @@ from hookbox.model import Admission, Rotten
 from hookbox.store import admissions, connections, schema
 from hookbox.store.admissions import Ids
 from hookbox.store.writer import Writer
-
 from tests.store.conftest import Rows
 from tests.store.offers import event, proposal
 

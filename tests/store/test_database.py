@@ -35,7 +35,7 @@ def test_database_of_a_newer_hookbox_is_refused_untouched(path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 9999")
     connection.close()
-    with pytest.raises(StoreError, match="newer hookbox.*nothing was changed"):
+    with pytest.raises(StoreError, match=r"newer hookbox.*nothing was changed"):
         schema.prepare(path)
 
 
@@ -131,12 +131,13 @@ def test_failed_work_leaves_nothing_and_the_next_goes_on(path: Path) -> None:
 def test_all_documented_views_have_their_documented_columns(path: Path) -> None:
     """People and scripts rely on these names; tables may change, views may only grow."""
     contract = {
-        "events": "id source provider key kind raw_kind recipient message_id occurred_at received_at via verified_by "
-        "state duplicates last_duplicate_at content",
-        "notifications": "event_id source message_id recipient kind bounce_class reject_reason occurred_at ambiguous "
-        "effect",
+        "events": "id source provider key kind raw_kind recipient message_id occurred_at received_at "
+        "via verified_by state duplicates last_duplicate_at content",
+        "notifications": "event_id source message_id recipient kind bounce_class reject_reason "
+        "occurred_at ambiguous effect",
         "recipients": "source message_id recipient status bounce_class status_at event_id",
-        "suppressions": "address scope reason since event_id source lifted_at lifted_by lift_reason",
+        "suppressions": "address scope reason since event_id source lifted_at lifted_by "
+        "lift_reason",
         "quarantine": "id source key reason received_at content resolved_at resolution",
         "outbox": "id event_id target replay state attempts run_at last_outcome",
         "attempts": "job_id number started_at took_ms outcome status excerpt",
