@@ -5,6 +5,9 @@
     ├── Refused             a delivery that nobody vouches for, or too old
     ├── Unintelligible      authentic, but cannot be read as events: goes to quarantine
     ├── Overloaded          more waits than the box can commit in time: come back
+    ├── CannotVerify        what the proof needs cannot be had right now: come back
+    ├── NetError            an outbound request came to nothing
+    │   └── AddressRefused  it would have gone where the box must not go
     ├── StoreError          the database cannot take or give what was asked
     │   ├── StoreBusy       somebody else holds the write lock
     │   ├── StoreFull       no space left for a commit
@@ -67,6 +70,8 @@ class Reason(StrEnum):
     ADDRESS_NOT_LISTED = "address_not_listed"
     TOPIC_NOT_LISTED = "topic_not_listed"
     CERTIFICATE_REFUSED = "certificate_refused"
+    CONFIRMATION_REFUSED = "confirmation_refused"  # a subscription that leads somewhere else
+    SIGNATURE_VERSION = "signature_version"  # signed in a way that this source does not take
     RAW_DELIVERY = "raw_delivery"
     TOKEN_REUSED = "token_reused"
     ENVELOPE_MALFORMED = "envelope_malformed"  # what must be read before trust cannot be read
@@ -101,6 +106,18 @@ class Unintelligible(HookboxError):
 
 class Overloaded(HookboxError):
     """More deliveries wait than can be committed in time; the sender should come back soon."""
+
+
+class CannotVerify(HookboxError):
+    """What proves a sender (its certificate) cannot be had right now. Nobody is refused for it."""
+
+
+class NetError(HookboxError):
+    """An outbound request got no answer that can be used."""
+
+
+class AddressRefused(NetError):
+    """A URL, or an address it leads to, that the box must not go to. Nothing was sent."""
 
 
 class StoreError(HookboxError):

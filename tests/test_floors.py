@@ -39,7 +39,7 @@ GATES = {
     "aiosqlite": ("store/",),
     "sqlite3": ("store/",),
     "click": ("cli/",),
-    "cryptography": ("rules/signatures.py", "store/secrets.py"),
+    "cryptography": ("rules/signatures.py", "rules/certificates.py", "store/secrets.py"),
     "h11": ("web/",),
     "httptools": ("web/",),
     "httpx": ("net.py",),
