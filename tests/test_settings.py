@@ -3,6 +3,7 @@
 import contextlib
 import tomllib
 from collections.abc import Callable
+from dataclasses import fields
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from hookbox.settings import (
     suggestion,
 )
 
+README = Path(__file__).resolve().parent.parent / "README.md"
 CONFIG, STATE = Path("/box/hookbox.toml"), Path("/box/state")
 
 FULL = """\
@@ -366,6 +368,20 @@ def test_every_written_setting_is_shown() -> None:
         return found
 
     assert names(tomllib.loads(FULL)) <= set(dict(masked(read(FULL))))
+
+
+@pytest.mark.parametrize("table", ["server", "local", "retention", "suppression"])
+def test_readme_has_a_row_for_every_setting_of_a_table(table: str) -> None:
+    readme = README.read_text()
+    known = refusal(f"[{table}]\nqqqqqq = 1\n").mend.removeprefix("known here: ").split(", ")
+    assert [key for key in known if f"\n| `{table}.{key}` | " not in readme] == []
+
+
+def test_readme_has_a_row_for_every_setting_of_a_source() -> None:
+    readme = README.read_text()
+    names = {each.name.removesuffix("_s") for each in fields(SourceSettings)}
+    keys = names - {"name", "options", "line"}
+    assert [key for key in keys if f"\n| `source.NAME.{key}` | " not in readme] == []
 
 
 def test_suggestion_falls_back_to_what_is_known() -> None:
