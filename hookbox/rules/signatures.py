@@ -8,17 +8,21 @@ boxes have none, and commands start faster.
 import base64
 import binascii
 import hmac
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
 # Postal's older installations sign with 1,024 bits; less than that is broken.
 RSA_BITS_MIN = 1024
 
 ALGORITHMS = ("sha256", "sha1", "sha512")
+
+ARMOUR = re.compile(r"-----BEGIN PUBLIC KEY-----(.*?)-----END PUBLIC KEY-----", re.DOTALL)
 
 
 class PublicKey(Protocol):
@@ -154,16 +158,77 @@ def rsa_key(text: str, *, sha1: bool = False) -> PublicKey:
 
 
 def _public_key(text: str) -> "PublicKeyTypes":
-    """A SubjectPublicKeyInfo, as PEM or as the base64 of its DER, with any white space in it."""
+    """A SubjectPublicKeyInfo, as PEM or as the base64 of its DER.
+
+    White space goes wherever people and their editors put it, `\\n` is what a line break becomes in
+    an environment variable, and PEM without its line breaks is still the same key.
+    """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import (
         load_der_public_key,
         load_pem_public_key,
     )
 
+    text = text.replace("\\n", "\n")
+    armoured = ARMOUR.search(text)
+    if armoured:
+        text = armoured[1]
     try:
         if "-----BEGIN" in text:
             return load_pem_public_key(text.encode())
         return load_der_public_key(base64.b64decode("".join(text.split()), validate=True))
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ValueError("this is not a public key (PEM, or base64 of DER)") from error
+
+
+# -- key pairs of our own, for simulated senders -------------------------------------------------
+
+
+def is_private_key(text: str) -> bool:
+    """Whether this is meant to be a private key in PEM."""
+    return "PRIVATE KEY-----" in text
+
+
+def ecdsa_pair() -> tuple[str, str]:
+    """A new pair on P-256: the public key as the base64 of its DER, and the private one as PEM."""
+    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+    )
+
+    key = generate_private_key(SECP256R1())
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    return ecdsa_public_text(pem), pem
+
+
+def ecdsa_public_text(private_pem: str) -> str:
+    """The public half of a private key on P-256, as the base64 of its DER."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    public = _ecdsa_private_key(private_pem).public_key()
+    der = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return base64.b64encode(der).decode()
+
+
+def ecdsa_signature(private_pem: str, message: bytes) -> bytes:
+    """The signature that `ecdsa_key` of the public half verifies."""
+    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    return _ecdsa_private_key(private_pem).sign(message, ECDSA(SHA256()))
+
+
+def _ecdsa_private_key(private_pem: str) -> "EllipticCurvePrivateKey":
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = load_pem_private_key(private_pem.encode(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise ValueError("this is not a private key in PEM, or it is encrypted") from error
+    if not isinstance(key, EllipticCurvePrivateKey) or not isinstance(key.curve, SECP256R1):
+        raise ValueError("this is a private key, but not one on the curve P-256")
+    return key
