@@ -96,7 +96,9 @@ def list_events(box: Box, /, page: Page, as_json: bool, **asked: str | None) -> 
     if as_json:
         terminal.as_json(found)
         return
-    terminal.table(found, COLUMNS, none="no such events")
+    begin = f"no events yet; try: {box.hint('simulate SOURCE bounced --to ADDRESS')}"
+    narrowed = any(asked.values()) or page.after is not None or page.before is not None
+    terminal.table(found, COLUMNS, none="no such events" if narrowed else begin)
     options.tell_of_more(found, page)
 
 

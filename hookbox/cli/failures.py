@@ -51,6 +51,8 @@ def told() -> Iterator[None]:
     except BrokenPipeError:
         raise  # whoever read along has seen enough; click ends quietly
     except PermissionError as error:
-        raise Failure(f"{error.filename}: no permission; run it as hookbox's own user") from error
+        raise Failure(
+            f"{error.filename or 'the box'}: no permission; run it as hookbox's own user"
+        ) from error
     except OSError as error:
         raise Failure(f"{error.filename or 'the system'}: {error.strerror or error}") from error

@@ -122,5 +122,5 @@ def _tell_outcome(box: Box, event: Line) -> None:
         bounce, effect = notification["bounce_class"], notification["effect"]
         sentence = f"applied: {terminal.plain(notification['recipient'])} {notification['kind']}"
         sentence += f" ({bounce})" if bounce else ""
-        sentence += f", {effect}" if effect else ""
+        sentence += f" → {effect}" if effect else ""
         click.echo(terminal.escaped(sentence))

@@ -25,8 +25,14 @@ def shell(tmp_path: Path) -> Shell:
 
 
 @pytest.fixture
-def serving(tmp_path: Path) -> Iterator[Shell]:
+def server(tmp_path: Path) -> Iterator[Server]:
     """A box that runs: `std` with its secret in the environment, `sealed` without one so far."""
     settings = '[source.sealed]\nprovider = "standardwebhooks"\n'
-    with Server(tmp_path / "state", settings=settings) as server:
-        yield Shell(config=server.config, state=server.state)
+    with Server(tmp_path / "state", settings=settings) as started:
+        yield started
+
+
+@pytest.fixture
+def serving(server: Server) -> Shell:
+    """Commands typed at the box that runs."""
+    return Shell(config=server.config, state=server.state)

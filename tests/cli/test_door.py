@@ -1,5 +1,6 @@
 """The choice between asking the running server and taking its place."""
 
+import http.client
 import os
 import re
 from pathlib import Path
@@ -9,8 +10,9 @@ import pytest
 from hookbox.cli import door
 from hookbox.errors import OperatorError
 from hookbox.store.lock import Lock
-from tests.cli.shell import Shell
+from tests.cli.shell import Shell, delivery
 from tests.witness.client import SECRET
+from tests.witness.server import Server
 
 
 def test_change_reaches_the_running_server_at_once(serving: Shell) -> None:
@@ -20,6 +22,21 @@ def test_change_reaches_the_running_server_at_once(serving: Shell) -> None:
     assert serving("secret", "set", "sealed", typed=SECRET).exit_code == 0
     accepted = serving("simulate", "sealed", "bounced", "--to", "ann@example.com")
     assert accepted.exit_code == 0, accepted.output
+
+
+def test_decision_reaches_the_running_server(server: Server, serving: Shell) -> None:
+    for key in ("a", "b"):
+        rotten = delivery(key, body=b"{")
+        connection = http.client.HTTPConnection("127.0.0.1", server.port)
+        headers = {name.decode(): value.decode() for name, value in rotten.headers}
+        connection.request("POST", "/hooks/std", rotten.body, headers)
+        assert connection.getresponse().status == 200
+        connection.close()
+    assert serving("quarantine", "accept", "1").exit_code == 0
+    assert serving("quarantine", "discard", "2", "--reason", "a test").exit_code == 0
+    assert serving("quarantine", "discard", "2", "--reason", "again").exit_code == 1
+    resolutions = [e["resolution"] for e in serving.lines("quarantine", "list", "--all")]
+    assert resolutions == ["accepted as event 1", "discarded: a test"]
 
 
 def test_server_that_holds_the_lock_and_does_not_answer_exits_75(shell: Shell) -> None:

@@ -155,6 +155,13 @@ def test_escape_sequences_in_stored_text_are_shown_escaped(shell: Shell) -> None
         assert r"\x1b[31mred\x1b]0;title\x07\x9b2J\u202e" in shell(noun, "show", "1").stdout
 
 
+def test_empty_box_says_what_to_try(shell: Shell) -> None:
+    shell.receive()
+    assert "simulate" in shell("events").stderr
+    assert shell("events", "--kind", "bounced").stderr == "no such events\n"
+    assert shell.lines("events", "list") == []
+
+
 def test_box_that_was_never_started_says_how_to_start_it(shell: Shell) -> None:
     result = shell("events")
     assert result.exit_code == 1

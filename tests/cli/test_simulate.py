@@ -17,7 +17,7 @@ def test_simulated_event_is_followed_to_its_end(serving: Shell) -> None:
         r"verified by the current secret\n"
         r"stored as event 1\n"
         r"acknowledged in \d+ ms \(200\)\n"
-        r"applied: Someone@example\.com bounced \(hard\)\n",
+        r"applied: Someone@example\.com bounced \(hard\)( → .+)?\n",
         result.stdout,
     )
     [event] = serving.lines("events", "list")
