@@ -91,10 +91,11 @@ def _stored(box: Box, source: str, key: str, answer: Answer) -> Line:
         event = views.event_by_key(transaction, source, key)
     if event is not None:
         return event
+    refusals = box.hint(f"refusals --source {source}")
     why = {
-        "refused": f"refused; the reason: {box.hint(f'refusals --source {source}')}",
+        "refused": f"refused; the reason: {refusals}",
         "quarantined": f"set aside; see: {box.hint(f'quarantine list --source {source}')}",
-        "busy": "told to come back later; the reason is in the server's log",
+        "busy": f"told to come back later; the reason: {refusals}, or in the server's log",
         "not found": "not known there; does another program listen at that address?",
     }
     told = why.get(answer.word, f"answered with {answer.word!r}, and nothing was stored")

@@ -30,7 +30,7 @@ def slots(settings: Settings, state: Path, now: int) -> list[Line]:
     for source in settings.sources:
         lines += _of_source(source, sealed, uses, now)
     listed = {(line["owner"], line["slot"]) for line in lines}
-    for place in sealed.keys() - listed:
+    for place in sorted(sealed.keys() - listed):
         line = _line(place, SEALED, sealed, uses)
         lines.append(line | {"advice": "nothing in the configuration uses it"})
     return lines
