@@ -180,7 +180,7 @@ offer_lists = st.lists(
 def test_any_mix_of_batches_keeps_the_first_content_of_every_key(
     tmp_path_factory: object, offers: list[list[tuple[int, int]]]
 ) -> None:
-    """Against the obvious model: a dict of first contents, and a set of everything else that came."""
+    """Against the obvious model: a dict of first contents, and a set of all else that came."""
     import sqlite3
 
     connection = sqlite3.connect(":memory:", isolation_level=None)

@@ -1,0 +1,126 @@
+"""Questions about suppressed addresses, and what a person may do to them.
+
+Every answer looks at the folded address. Nothing is ever deleted: a lift closes a row and says who
+lifted it and why.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hookbox.errors import OperatorError
+from hookbox.rules.folding import folded
+from hookbox.rules.suppression import Cause, Suppression
+from hookbox.store import ledger, statuses
+from hookbox.store.connections import Transaction
+
+# A primary key look-up for each address of the list, whatever else is suppressed.
+VERDICTS = """
+SELECT wanted.key AS position, p.scope, p.reason, p.since, p.event_id, s.name AS source
+FROM json_each(:addresses) AS wanted
+CROSS JOIN suppression AS p ON p.address = wanted.value AND p.lifted_at IS NULL
+LEFT JOIN source AS s ON s.id = p.source_id
+WHERE :scope IS NULL OR p.scope IN ('', :scope)
+ORDER BY p.since
+"""
+LIFT = """
+UPDATE suppression SET lifted_at = :now, lifted_by = :who, lift_reason = :reason
+WHERE address = :address AND scope = :scope AND lifted_at IS NULL
+"""
+
+CHUNK = 5_000  # addresses a statement: measured to be as quick as any larger number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """May this address be mailed? With the reason, since when, and the event behind it, if not."""
+
+    address: str
+    suppressed: bool
+    reason: str | None = None
+    since: int | None = None
+    event_id: int | None = None
+    source: str | None = None
+    scope: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """One suppression that a person asks for."""
+
+    address: str
+    cause: Cause
+    since: int
+    scope: str = ""
+
+
+def verdicts(
+    transaction: Transaction, addresses: Sequence[str], scope: str | None = None
+) -> list[Verdict]:
+    """One verdict for each address, in order. Without `scope` every list counts, the careful
+    answer; with one, that list and the global one.
+    """
+    found: list[Verdict] = []
+    for at in range(0, len(addresses), CHUNK):
+        found += _verdicts(transaction, addresses[at : at + CHUNK], scope)
+    return found
+
+
+def _verdicts(
+    transaction: Transaction, addresses: Sequence[str], scope: str | None
+) -> list[Verdict]:
+    place = {"addresses": json.dumps([folded(address) for address in addresses]), "scope": scope}
+    first: dict[int, Verdict] = {}
+    for row in transaction.execute(VERDICTS, place):
+        position = row["position"]
+        first.setdefault(
+            position,
+            Verdict(
+                address=addresses[position],
+                suppressed=True,
+                reason=row["reason"],
+                since=row["since"],
+                event_id=row["event_id"],
+                source=row["source"],
+                scope=row["scope"],
+            ),
+        )
+    return [
+        first.get(position) or Verdict(address=address, suppressed=False)
+        for position, address in enumerate(addresses)
+    ]
+
+
+def add(transaction: Transaction, wanted: Iterable[Wanted]) -> int:
+    """Suppress on a person's word; how many were not suppressed before.
+
+    An import keeps the earlier cause: what happened first stays the reason. Nothing here is undone
+    by an older lift: a person asks for it now.
+    """
+    added = 0
+    asked = list(wanted)
+    for at in range(0, len(asked), CHUNK):
+        chunk = asked[at : at + CHUNK]
+        known = statuses.standings(transaction, [folded(each.address) for each in chunk])
+        for standing in known.values():
+            standing.lifted_at = None
+        for each in chunk:
+            new = Suppression(cause=each.cause, at=each.since)
+            told = ledger.ratchet(transaction, known, each.address, each.scope, new)
+            added += told.startswith("suppressed")
+    return added
+
+
+def lift(
+    transaction: Transaction, address: str, scope: str, *, who: str, reason: str, now: int
+) -> None:
+    """A person takes an address off the list. Only what happens after this suppresses it again.
+
+    Raises OperatorError when it is not on the list.
+    """
+    place = {"address": folded(address), "scope": scope, "who": who, "reason": reason, "now": now}
+    if transaction.execute(LIFT, place).rowcount < 1:
+        where = f" in scope {scope!r}" if scope else ""
+        raise OperatorError(
+            f"{address} is not suppressed{where}; see: hookbox suppressions check {address}"
+        )
