@@ -26,7 +26,7 @@ from hookbox.flows.sources import Source
 from hookbox.flows.tally import Tally
 from hookbox.model import Admission, Delivery, Handshake, Rotten, Split
 from hookbox.providers.contract import VerifiedDelivery
-from hookbox.store.admissions import DeliveryRow, Proposal
+from hookbox.store.proposals import DeliveryRow, Proposal
 from hookbox.store.waiting import BATCH_ROWS_MAX
 from hookbox.store.writer import Writer
 

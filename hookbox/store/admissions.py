@@ -10,8 +10,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hookbox.model import Admission, Rotten, SplitEvent, Via
+from hookbox.model import Admission, SplitEvent
 from hookbox.store.connections import Row, Transaction
+from hookbox.store.proposals import Proposal
 
 CONFLICT = "payload_digest_conflict"
 
@@ -59,38 +60,6 @@ INSERT_APPLY_JOBS = """
 INSERT INTO job (event_id, target, run_at)
 SELECT id, 'apply', :now FROM event WHERE id >= :first
 """
-
-
-@dataclass(slots=True, kw_only=True)
-class Proposal:
-    """One verified delivery, or a chunk of a large one, on its way into the store.
-
-    The chunks of one delivery share `delivery`; whichever is stored first brings its row.
-    """
-
-    delivery: "DeliveryRow"
-    events: Sequence[SplitEvent] = ()
-    rotten: Sequence[Rotten] = ()
-
-    @property
-    def rows(self) -> int:
-        return len(self.events) + len(self.rotten)
-
-
-@dataclass(slots=True, kw_only=True)
-class DeliveryRow:
-    """A delivery as it will be stored. `id` is given out when its first chunk is admitted."""
-
-    source_id: int
-    received_at: int
-    signed_at: int | None
-    via: Via
-    verified_by: str
-    remote: str
-    headers: str
-    body: bytes
-    is_text: bool = True
-    id: int = 0
 
 
 @dataclass(slots=True)

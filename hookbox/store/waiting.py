@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hookbox.clock import Clock
 from hookbox.errors import Overloaded, StoreError
 from hookbox.model import Admission
-from hookbox.store.admissions import Proposal
+from hookbox.store.proposals import Proposal
 
 BATCH_ROWS_MAX = 256  # about 5 ms of inserting on a small machine: nobody waits long behind a batch
 ENTRIES_MAX = 1_024  # the public door holds at most 400 connections; the rest is for chunks

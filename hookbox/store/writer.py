@@ -29,9 +29,9 @@ from hookbox.errors import (
 )
 from hookbox.model import Admission, Rotten
 from hookbox.store import admissions
-from hookbox.store.admissions import Proposal
 from hookbox.store.channel import Channel
 from hookbox.store.connections import Transaction, in_transaction, translated
+from hookbox.store.proposals import Proposal
 from hookbox.store.waiting import Entry, WaitingRoom
 
 log = logging.getLogger("hookbox.store")

@@ -3,7 +3,7 @@
 import hashlib
 
 from hookbox.model import Rotten, SplitEvent, Via
-from hookbox.store.admissions import DeliveryRow, Proposal
+from hookbox.store.proposals import DeliveryRow, Proposal
 
 
 def event(key: str, content: bytes = b"{}", **changes: object) -> SplitEvent:

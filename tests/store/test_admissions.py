@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hookbox.model import Admission, Rotten
 from hookbox.store import admissions, connections, schema
 from hookbox.store.admissions import Ids
+from hookbox.store.proposals import Proposal
 from hookbox.store.writer import Writer
 from tests.store.conftest import Rows
 from tests.store.offers import event, proposal
@@ -127,9 +128,7 @@ async def test_large_delivery_in_chunks_is_answered_after_the_last_and_stored_on
     writer: Writer, rows: Rows
 ) -> None:
     first = proposal(*[event(f"a{n}") for n in range(300)], body=b"big")
-    second = admissions.Proposal(
-        delivery=first.delivery, events=[event(f"b{n}") for n in range(300)]
-    )
+    second = Proposal(delivery=first.delivery, events=[event(f"b{n}") for n in range(300)])
     assert await writer.admit([first, second]) == Admission(new=600)
     assert rows("SELECT count(*), count(DISTINCT delivery_id) FROM event") == [(600, 1)]
     assert rows("SELECT count(*) FROM delivery") == [(1,)]

@@ -1,0 +1,38 @@
+"""What is offered to the store: a verified delivery, whole or in chunks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hookbox.model import Rotten, SplitEvent, Via
+
+
+@dataclass(slots=True, kw_only=True)
+class DeliveryRow:
+    """A delivery as it will be stored. `id` is given out when its first chunk is admitted."""
+
+    source_id: int
+    received_at: int
+    signed_at: int | None
+    via: Via
+    verified_by: str
+    remote: str
+    headers: str
+    body: bytes
+    is_text: bool = True
+    id: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Proposal:
+    """One verified delivery, or a chunk of a large one, on its way into the store.
+
+    The chunks of one delivery share `delivery`; whichever is stored first brings its row.
+    """
+
+    delivery: DeliveryRow
+    events: Sequence[SplitEvent] = ()
+    rotten: Sequence[Rotten] = ()
+
+    @property
+    def rows(self) -> int:
+        return len(self.events) + len(self.rotten)
