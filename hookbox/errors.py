@@ -70,6 +70,7 @@ class Reason(StrEnum):
     ADDRESS_NOT_LISTED = "address_not_listed"
     TOPIC_NOT_LISTED = "topic_not_listed"
     CERTIFICATE_REFUSED = "certificate_refused"
+    CERTIFICATE_UNAVAILABLE = "certificate_unavailable"  # ours to fix; the sender comes back
     CONFIRMATION_REFUSED = "confirmation_refused"  # a subscription that leads somewhere else
     SIGNATURE_VERSION = "signature_version"  # signed in a way that this source does not take
     RAW_DELIVERY = "raw_delivery"

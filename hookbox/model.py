@@ -106,7 +106,7 @@ class SplitEvent:
     the event's own content. The content is `body[start:end]` of the delivery; `content` is set
     instead where the event's bytes are not a slice of the body (compressed bodies, form fields).
     `synthesised`: the sender gave no usable id and the key was made from content; each such event
-    is counted and shown.
+    is counted and shown. `jobs`: what the outbox must do about a new event besides applying it.
     """
 
     key: str
@@ -116,6 +116,7 @@ class SplitEvent:
     end: int | None = None
     content: bytes | None = None
     synthesised: bool = False
+    jobs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,7 +84,7 @@ class Certificates:
         self._failures: deque[float] = deque(maxlen=FAILURES_MAX)
 
     async def get(self, url: str, directory: Path | None = None) -> bytes:
-        """The certificate as PEM; from the directory where a source has one. Raises CannotVerify."""
+        """The certificate as PEM, from the directory where there is one. Raises CannotVerify."""
         if directory is not None:
             return from_directory(url, directory)
         kept = self._kept.get(url)
@@ -128,7 +128,7 @@ class Certificates:
             raise CannotVerify("too many certificates could not be fetched lately")
 
     async def _fetch(self, url: str) -> bytes | CannotVerify:
-        """One fetch and its outcome, logged once. Those who waited may be gone: nothing is raised."""
+        """One fetch and its outcome, logged once. Who waited may be gone, so nothing is raised."""
         try:
             async with asyncio.timeout(FETCH_S):
                 pem, until = await self._proved(url)

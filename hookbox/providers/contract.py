@@ -14,6 +14,7 @@ else.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from hookbox.errors import ConfigError, Reason
 from hookbox.model import Delivery, Handshake, Kind, Notification, Slot, Split, StoredEvent
@@ -88,7 +89,8 @@ class VerifiedDelivery:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
     """What `simulate` is asked for. `secret` is the source's current secret as text; `id` is unique
-    per request.
+    per request. `signing_key` is the private key (PEM) of the test certificate in the source's
+    directory of certificates, where it has one.
     """
 
     kind: Kind
@@ -96,6 +98,7 @@ class Simulation:
     secret: str
     id: str
     now: int
+    signing_key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +139,9 @@ class Provider:
     attempts; empty where unknown. `retry_horizon_s`: first to last automatic attempt.
     `needs_secret`: without one every delivery is told to come back; False where a certificate
     proves the sender. `patience_s`: how long the sender waits for our answer. `kinds`: what
-    `simulate` can make.
+    `simulate` can make. certificate_url(delivery, trust) -> where the certificate is that `verify`
+    needs, after everything that can be judged without it; raises Refused. `certificates`: the
+    directory to take it from instead of fetching it.
     """
 
     name: str
@@ -160,5 +165,6 @@ class Provider:
     split: Callable[[VerifiedDelivery], Split | Handshake]
     normalize: Callable[[StoredEvent], tuple[Notification, ...]]
     simulate: Callable[[Simulation], Signed] | None = None
-    certificate_url: Callable[[Delivery], str] | None = None
+    certificate_url: Callable[[Delivery, Trust], str] | None = None
+    certificates: Path | None = None
     configure: Callable[["Provider", Table], "Provider"] = no_options
