@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from hookbox.__main__ import main
 from hookbox.model import Admission
-from hookbox.store.admissions import Proposal
+from hookbox.store.proposals import Proposal
 from hookbox.store.writer import Writer
 
 
