@@ -4,9 +4,7 @@ Above both doors, which never import each other; so that commands which do not s
 web framework.
 """
 
-import logging
 import os
-import time
 from collections.abc import Callable
 
 from hookbox import cli
@@ -22,6 +20,9 @@ def _serve(settings: Settings, load: Callable[[], Settings]) -> int:
 
 def _log_to_stderr() -> None:
     """One line per outcome, event then fields; the journal adds the time by itself."""
+    import logging
+    import time
+
     formatter = logging.Formatter("%(levelname)s %(message)s")
     if "JOURNAL_STREAM" not in os.environ:
         formatter = logging.Formatter(

@@ -3,9 +3,11 @@
 Everything else is given `now`, or a `Clock`, so that a test can move time by hand.
 """
 
-import asyncio
 import time
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Clock(Protocol):
@@ -34,6 +36,8 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio  # 24 ms that no command which only looks should pay for
+
         await asyncio.sleep(seconds)
 
 
@@ -67,6 +71,8 @@ class ManualClock:
             event.set()
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio
+
         if seconds <= 0:
             await asyncio.sleep(0)
             return

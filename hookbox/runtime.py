@@ -65,8 +65,8 @@ def owner(source: str) -> str:
 class Runtime:
     """Everything that runs behind the doors. Made by `start`, ended by `stop`."""
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
-        self.settings, self.clock = settings, clock
+    def __init__(self, settings: Settings, clock: Clock, load: Callable[[], Settings]) -> None:
+        self.settings, self.clock, self._load = settings, clock, load
         self.sources = Sources()
         self.lock = Lock(settings.state)
         self.writer = Writer(settings.state / database.FILE_NAME, clock)
@@ -78,14 +78,12 @@ class Runtime:
         self._tasks: list[asyncio.Task[None]] = []
         self._worker_task: asyncio.Task[None] | None = None
         self.ready = False
-        self.ask_reload: Callable[[], None] = lambda: None
+        self.public_at = ""  # where the public door listens, as settings write it
+        # One change of sources at a time: two that interleave would undo half of each other.
+        self._changing = asyncio.Lock()
 
-    async def start(self, reload: Callable[[], None]) -> None:
-        """Raises ConfigError, StoreError or OperatorError, with nothing left running or held.
-
-        `reload` is what `ask_reload` calls: have the configuration read again.
-        """
-        self.ask_reload = reload
+    async def start(self) -> None:
+        """Raises ConfigError, StoreError or OperatorError, with nothing left running or held."""
         os.umask(0o077)  # SQLite's files, the key, the socket: nobody else's business
         prepare_state(self.settings.state)
         self.lock.acquire()
@@ -133,15 +131,18 @@ class Runtime:
     async def _sealed(self, names: Mapping[str, str]) -> assembly.Sealed:
         return await self.writer.write(partial(open_secrets, seal=self.seal, names=names))
 
-    async def reload(self, settings: Settings) -> None:
-        """Take new settings live between two requests. Raises ConfigError; then the old ones go on
-        unchanged.
+    async def reload(self) -> None:
+        """Read the configuration again and take it live between two requests.
+
+        Raises ConfigError; then the old one goes on unchanged.
         """
+        settings = self._load()
         fixed = (("server.listen", "server"), ("local.listen", "local"))
         for name, table in fixed:
             if getattr(settings, table).listen != getattr(self.settings, table).listen:
                 log.warning("setting takes effect at the next start setting=%s", name)
-        await self._adopt(settings)
+        async with self._changing:
+            await self._adopt(settings)
         log.info("configuration reloaded sources=%d", len(settings.sources))
 
     async def stop(self) -> None:
@@ -163,17 +164,19 @@ class Runtime:
         """Change the sealed store and use the outcome at once; refused as a whole when it leaves a
         source unusable.
         """
-        names = assembly.providers_of(self.settings)
 
         def work(transaction: Transaction) -> assembly.Sealed:
             change(transaction)
+            names = assembly.providers_of(self.settings)
             sealed = open_secrets(transaction, self.seal, names)
             assembly.live_sources(self.settings, {}, sealed)
             return sealed
 
-        sealed = await self.writer.write(work)
-        ids = {source.name: source.id for source in self.sources.all()}
-        self.sources.replace(assembly.live_sources(self.settings, ids, sealed))
+        async with self._changing:
+            await self.tally.flush()  # what was counted so far belongs to the secrets as they were
+            sealed = await self.writer.write(work)
+            ids = {source.name: source.id for source in self.sources.all()}
+            self.sources.replace(assembly.live_sources(self.settings, ids, sealed))
 
     async def set_secret(self, source: str, text: str, *, rotate: bool) -> None:
         """Set the current secret of a source; with `rotate` the old one stays valid as the previous

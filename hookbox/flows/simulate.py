@@ -34,6 +34,11 @@ class Simulations:
             raise OperatorError(
                 f"{provider.title} cannot be simulated: only the sender holds its private key"
             )
+        if not secret and provider.needs_secret:
+            raise OperatorError(
+                f"source {source.name} has no secret yet; set one with: "
+                f"hookbox secret set {source.name}"
+            )
         if kind not in provider.kinds:
             known = ", ".join(sorted(provider.kinds))
             raise OperatorError(

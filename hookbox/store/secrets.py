@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hookbox.errors import OperatorError, StoreError
 from hookbox.model import Slot
+from hookbox.store import database
 from hookbox.store.connections import Transaction
 
 if TYPE_CHECKING:
@@ -31,6 +32,16 @@ ON CONFLICT (owner, slot) DO UPDATE SET sealed = excluded.sealed, set_at = exclu
 """
 DROP = "DELETE FROM secret WHERE owner = :owner AND slot = :slot"
 OF_OWNER = "SELECT slot, sealed FROM secret WHERE owner = :owner"
+MOVE_USE = """
+UPDATE secret_use SET slot = 'previous' WHERE slot = 'current' AND source_id = (
+  SELECT id FROM source WHERE 'source.' || name = :owner
+)
+"""
+FORGET_USE = """
+DELETE FROM secret_use WHERE slot = :slot AND source_id = (
+  SELECT id FROM source WHERE 'source.' || name = :owner
+)
+"""
 ALL = "SELECT owner, slot, set_at FROM secret ORDER BY owner, slot"
 
 
@@ -80,6 +91,7 @@ def load_seal(state: Path) -> Seal:
         Path(folder, KEY_NAME) if folder and Path(folder, KEY_NAME).exists() else state / KEY_NAME
     )
     if not place.exists():
+        _check_nothing_sealed(state, place)
         _create_key(place, Fernet.generate_key())
     try:
         return Seal(Fernet(place.read_bytes().strip()))
@@ -90,6 +102,19 @@ def load_seal(state: Path) -> Seal:
         ) from None
     except OSError as error:
         raise StoreError(f"{place} cannot be read: {error.strerror}") from error
+
+
+def _check_nothing_sealed(state: Path, place: Path) -> None:
+    """A new key would open none of the secrets that another one sealed."""
+    if not (state / database.FILE_NAME).exists():
+        return
+    with database.reading(state) as transaction:
+        sealed = transaction.execute("SELECT EXISTS (SELECT 1 FROM secret)").fetchone()[0]
+    if sealed:
+        raise StoreError(
+            f"{place} is missing, and the database holds secrets that were sealed with it; put it "
+            "back (as a service it may be a systemd credential: then run this as the service does)"
+        )
 
 
 def _create_key(place: Path, key: bytes) -> None:
@@ -112,7 +137,8 @@ def _create_key(place: Path, key: bytes) -> None:
 
 
 def put(transaction: Transaction, owner: str, slot: Slot, sealed: bytes, now: int) -> None:
-    """Set one slot."""
+    """Set one slot; what the one before it proved is no longer counted."""
+    transaction.execute(FORGET_USE, {"owner": owner, "slot": slot})
     transaction.execute(PUT, {"owner": owner, "slot": slot, "sealed": sealed, "now": now})
 
 
@@ -122,6 +148,8 @@ def rotate(transaction: Transaction, owner: str, sealed: bytes, now: int) -> Non
         raise OperatorError(
             f"{owner} has no current secret to rotate; set one with: hookbox secret set"
         )
+    transaction.execute(FORGET_USE, {"owner": owner, "slot": Slot.PREVIOUS})
+    transaction.execute(MOVE_USE, {"owner": owner})
     put(transaction, owner, Slot.CURRENT, sealed, now)
 
 
@@ -129,6 +157,7 @@ def drop(transaction: Transaction, owner: str, slot: Slot) -> None:
     """Forget one slot. Raises OperatorError when it was empty."""
     if transaction.execute(DROP, {"owner": owner, "slot": slot}).rowcount < 1:
         raise OperatorError(f"{owner} has no {slot} secret in the sealed store")
+    transaction.execute(FORGET_USE, {"owner": owner, "slot": slot})
 
 
 def of_owner(transaction: Transaction, owner: str) -> dict[Slot, bytes]:

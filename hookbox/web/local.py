@@ -60,7 +60,8 @@ def _socket_only(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHan
 def _told(_: Request[Any, Any, Any], error: HookboxError) -> Response[Fields]:
     """Errors with a sentence for whoever typed the command."""
     return Response(
-        {"error": str(error)}, status_code=409 if isinstance(error, OperatorError) else 503
+        {"error": str(error), "kind": type(error).__name__},
+        status_code=409 if isinstance(error, OperatorError) else 503,
     )
 
 
@@ -119,12 +120,11 @@ def _actions(runtime: Runtime) -> dict[str, Callable[[Fields], Awaitable[Fields]
 
     async def simulate(fields: Fields) -> Fields:
         signed = await runtime.simulate(fields["source"], Kind(fields["kind"]), fields["to"])
-        listen = runtime.settings.server.listen[0].text
         return {
             "headers": list(signed.headers),
             "body": signed.body.decode("latin-1"),
             "key": signed.key,
-            "listen": listen,
+            "listen": runtime.public_at,
         }
 
     async def accept(fields: Fields) -> Fields:
@@ -135,7 +135,7 @@ def _actions(runtime: Runtime) -> dict[str, Callable[[Fields], Awaitable[Fields]
         return {}
 
     async def reload(_: Fields) -> Fields:
-        runtime.ask_reload()
+        await runtime.reload()
         return {}
 
     return {

@@ -43,8 +43,8 @@ class _Serving:
     """One run of the box."""
 
     def __init__(self, settings: Settings, load: Load) -> None:
-        self._settings, self._load = settings, load
-        self._runtime = Runtime(settings, SystemClock())
+        self._settings = settings
+        self._runtime = Runtime(settings, SystemClock(), load)
         self._doors: list[Door] = []
         self._sockets: list[socket.socket] = []
         self._stop = asyncio.Event()
@@ -59,7 +59,7 @@ class _Serving:
             loop.add_signal_handler(number, self._stop.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload.set)
         try:
-            await self._runtime.start(reload=self._reload.set)
+            await self._runtime.start()
             await self._open()
             await self._wait()
         finally:
@@ -80,6 +80,7 @@ class _Serving:
             held_bytes_max=max(Limits().held_bytes_max, 2 * largest),
         )
         await self._start(Door(public_app(self._runtime), public, limits))
+        self._runtime.public_at = _listen(public[0])
         names = ", ".join(source.name for source in self._runtime.sources.all()) or "none"
         places = " ".join(_shown(each) for each in public)
         log.info("serving listen=%s sources=%s", places, names)
@@ -110,7 +111,7 @@ class _Serving:
     async def _take_live(self) -> None:
         """A bad new configuration leaves the old one running, and says so."""
         try:
-            await self._runtime.reload(self._load())
+            await self._runtime.reload()
         except ConfigError as error:
             log.error("configuration refused, the old one goes on error=%s", error)
         except HookboxError as error:
@@ -129,7 +130,14 @@ class _Serving:
 
 
 def _shown(bound: socket.socket) -> str:
+    listen = _listen(bound)
+    return listen if listen.startswith("unix:") else f"http://{listen}/hooks/NAME"
+
+
+def _listen(bound: socket.socket) -> str:
+    """A socket's own address as settings write it; it may be inherited, or on any free port."""
     name = bound.getsockname()
     if isinstance(name, tuple):
-        return f"http://{name[0]}:{name[1]}/hooks/NAME"
+        host = f"[{name[0]}]" if ":" in name[0] else name[0]
+        return f"{host}:{name[1]}"
     return f"unix:{name}"

@@ -57,8 +57,10 @@ class Shell:
         return asyncio.run(self._receive(deliveries))
 
     async def _receive(self, deliveries: tuple[Delivery, ...]) -> list[Outcome]:
-        runtime = Runtime(load(self.config, self.state), SystemClock())
-        await runtime.start(reload=lambda: None)
+        runtime = Runtime(
+            load(self.config, self.state), SystemClock(), lambda: load(self.config, self.state)
+        )
+        await runtime.start()
         outcomes = []
         try:
             for delivery in deliveries:
