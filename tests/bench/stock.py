@@ -4,6 +4,7 @@ The box itself receives a few events first. Their rows are the models: every fur
 with its own ids, key and digest. So the stock has the real schema, whatever its columns are.
 """
 
+import os
 import shutil
 import sqlite3
 import sys
@@ -71,6 +72,10 @@ def _multiply(path: Path, ids: Ids, size: int) -> None:
         db.execute("COMMIT")
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()
+    with path.open(
+        "rb+"
+    ) as file:  # gigabytes still to be written would slow every sync for minutes
+        os.fsync(file.fileno())
 
 
 def _copy(db: sqlite3.Connection, table: str, ids: Ids) -> str:
