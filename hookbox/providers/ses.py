@@ -123,7 +123,10 @@ def _key(trust: Trust, *, sha1: bool) -> PublicKey:
 def split(verified: VerifiedDelivery) -> Split:
     """One event. Its digest is over the message alone: the envelope is signed anew for every
     subscription."""
-    found = envelope(verified.delivery.body)
+    try:
+        found = envelope(verified.delivery.body)
+    except Refused as refusal:
+        raise Unintelligible(f"this is no message of SNS: {refusal}") from refusal
     return Split(
         events=(
             SplitEvent(

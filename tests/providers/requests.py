@@ -19,11 +19,18 @@ PLAINEST: Mapping[str, object] = {
 }
 
 
+# What a source must say, for the providers that cannot do without.
+NEEDED: Mapping[str, Mapping[str, object]] = {
+    "hmac": PLAINEST,
+    "ses": {"topics": ["arn:aws:sns:eu-west-1:123456789012:ses-events"]},
+}
+
+
 def provider_of(name: str, options: Mapping[str, object] | None = None) -> Provider:
     """The provider as a source with these options uses it."""
     provider = PROVIDERS[name]
     if options is None:
-        options = PLAINEST if name == "hmac" else {}
+        options = NEEDED.get(name, {})
     return provider.configure(provider, options)
 
 
@@ -43,14 +50,21 @@ def _bytes(text: str | bytes) -> bytes:
     return text if isinstance(text, bytes) else text.encode("latin-1")
 
 
-def trust(provider: Provider, *secrets: str, tolerance_s: int | None = -1) -> Trust:
+def trust(
+    provider: Provider,
+    *secrets: str,
+    tolerance_s: int | None = -1,
+    certificate: bytes | None = None,
+) -> Trust:
     """The keys in order, current first; the provider's own window unless another is given."""
     return Trust(
         keys=tuple(
             Key(slot=slot, material=provider.read_secret(secret))
             for slot, secret in zip(SLOTS, secrets, strict=False)
+            if secret or provider.needs_secret
         ),
         tolerance_s=provider.tolerance_s if tolerance_s == -1 else tolerance_s,
+        certificate=certificate,
     )
 
 

@@ -4,7 +4,8 @@
     tests/samples/<provider>/<case>/case.toml   its headers and secret, and the expected events
     tests/samples/<provider>/vectors.json       right and wrong signatures over those bodies
 
-A new provider needs a folder here and no line of code.
+A new provider needs a folder here and no line of code. Of an event that concerns several recipients
+there are several `[[event]]` with one key. `certificate` names a file beside the cases.
 """
 
 import json
@@ -31,6 +32,7 @@ class Sample:
     now: int
     headers: Mapping[str, str]
     options: Mapping[str, object] | None
+    certificate: bytes | None
     handshake: str | None
     events: tuple[Mapping[str, object], ...]
 
@@ -47,6 +49,8 @@ class Vector:
     body: bytes
     secrets: tuple[str, ...]
     headers: Mapping[str, str]
+    options: Mapping[str, object] | None
+    certificate: bytes | None
     now: int
     expect: str
 
@@ -68,9 +72,14 @@ def _sample(path: Path) -> Sample:
         now=case["now"] * 1000,
         headers=case["headers"],
         options=case.get("options"),
+        certificate=_certificate(path.parent.parent, case),
         handshake=case.get("handshake"),
         events=tuple(case.get("event", ())),
     )
+
+
+def _certificate(folder: Path, case: Mapping[str, str]) -> bytes | None:
+    return (folder / case["certificate"]).read_bytes() if "certificate" in case else None
 
 
 def vectors() -> list[Vector]:
@@ -78,9 +87,11 @@ def vectors() -> list[Vector]:
         Vector(
             provider=path.parent.name,
             note=each["note"],
-            body=(path.parent / each["body"] / "body").read_bytes(),
+            body=_vector_body(path.parent, each),
             secrets=tuple(each["secrets"]),
             headers=each["headers"],
+            options=each.get("options"),
+            certificate=_certificate(path.parent, each),
             now=each["now"] * 1000,
             expect=each["expect"],
         )
@@ -89,11 +100,19 @@ def vectors() -> list[Vector]:
     ]
 
 
+def _vector_body(folder: Path, vector: Mapping[str, str]) -> bytes:
+    """The body of a case, or one that is no case because it is wrong."""
+    if "text" in vector:
+        return vector["text"].encode()
+    return (folder / vector["body"] / "body").read_bytes()
+
+
 def shown(notification: Notification) -> dict[str, object]:
     """A notification in the words of a case file: only what is set."""
     facts = {
         "kind": notification.kind.value,
         "recipient": notification.recipient,
+        "ambiguous": notification.ambiguous or None,
         "candidates": list(notification.candidates) or None,
         "bounce_class": notification.bounce_class,
         "reject_reason": notification.reject_reason,
@@ -108,8 +127,10 @@ def shown(notification: Notification) -> dict[str, object]:
 
 
 def expected(event: Mapping[str, object]) -> dict[str, object]:
-    """What a case file expects of a notification; the event's own key aside."""
-    facts = {name: value for name, value in event.items() if name not in ("key", "synthesised")}
+    """What a case file expects of a notification; keys, which are not shown, aside."""
+    facts = {n: value for n, value in event.items() if n not in ("key", "synthesised", "meaning")}
+    if "candidates" in facts:
+        facts["ambiguous"] = True
     at = facts.get("occurred_at")
     if isinstance(at, datetime):
         facts["occurred_at"] = instant(at.isoformat())
