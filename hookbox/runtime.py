@@ -16,12 +16,14 @@ from hookbox import assembly
 from hookbox.clock import Clock
 from hookbox.errors import OperatorError
 from hookbox.flows import work
+from hookbox.flows.certificates import Certificates
 from hookbox.flows.receive import Receiver
 from hookbox.flows.simulate import Simulations
 from hookbox.flows.sources import Sources
 from hookbox.flows.tally import Tally
 from hookbox.flows.work import Worker
 from hookbox.model import Kind, Slot
+from hookbox.net import Net
 from hookbox.providers.contract import Signed
 from hookbox.settings import Settings
 from hookbox.store import database, quarantine, schema, secrets, sources
@@ -72,6 +74,8 @@ class Runtime:
         self.writer = Writer(settings.state / database.FILE_NAME, clock)
         self.tally = Tally(self.writer, clock)
         self.simulations = Simulations(clock)
+        self.net = Net()
+        self.certificates = Certificates(self.net, clock)
         self.receiver: Receiver
         self.worker: Worker
         self.seal: Seal
@@ -106,7 +110,9 @@ class Runtime:
             log.warning("jobs of a process that died are available again jobs=%d", taken)
         budget = assembly.budget(self.settings)
         self.worker = Worker(self.writer, self.sources, self.clock, instance, budget)
-        self.receiver = Receiver(self.writer, self.tally, self.clock, self.worker.wake)
+        self.receiver = Receiver(
+            self.writer, self.tally, self.certificates, self.clock, self.worker.wake
+        )
         await self._adopt(self.settings)
         self._worker_task = asyncio.create_task(self.worker.run(), name="worker")
         self._tasks.append(asyncio.create_task(self.tally.run(), name="tally"))

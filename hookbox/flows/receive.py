@@ -9,11 +9,12 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from hookbox.clock import Clock
 from hookbox.errors import (
+    CannotVerify,
     Overloaded,
     Reason,
     Refused,
@@ -22,6 +23,7 @@ from hookbox.errors import (
     StoreFull,
     Unintelligible,
 )
+from hookbox.flows.certificates import Certificates
 from hookbox.flows.sources import Source
 from hookbox.flows.tally import Tally
 from hookbox.model import Admission, Delivery, Handshake, Rotten, Split
@@ -69,16 +71,24 @@ class Receiver:
     """
 
     def __init__(
-        self, writer: Writer, tally: Tally, clock: Clock, stored: Callable[[], None]
+        self,
+        writer: Writer,
+        tally: Tally,
+        certificates: Certificates,
+        clock: Clock,
+        stored: Callable[[], None],
     ) -> None:
-        self._writer, self._tally, self._clock, self._stored = writer, tally, clock, stored
+        self._writer, self._tally, self._certificates = writer, tally, certificates
+        self._clock, self._stored = clock, stored
 
     async def receive(self, source: Source, delivery: Delivery) -> Receipt:
         """Prove, split, store. Never raises for anything that a sender or the disk can do."""
         try:
-            verified = self._verify(source, delivery)
+            verified = await self._verify(source, delivery)
         except Refused as refusal:
             return self._refuse(source, delivery, refusal)
+        except CannotVerify as trouble:
+            return _busy(source, trouble)
         split = _split(source, verified)
         if isinstance(split, Handshake):
             return Receipt(outcome=Outcome.HANDSHAKE, answer=split)
@@ -99,10 +109,15 @@ class Receiver:
         """The door itself refused (a body past its cap); counted like any other refusal."""
         return self._refuse(source, delivery, Refused(reason))
 
-    def _verify(self, source: Source, delivery: Delivery) -> VerifiedDelivery:
-        if not source.trust.keys and source.provider.needs_secret:
+    async def _verify(self, source: Source, delivery: Delivery) -> VerifiedDelivery:
+        provider, trust = source.provider, source.trust
+        if not trust.keys and provider.needs_secret:
             raise Refused(Reason.NO_SECRET)
-        verified = source.provider.verify(delivery, source.trust, self._clock.now())
+        if provider.certificate_url is not None:
+            url = provider.certificate_url(delivery, trust)
+            pem = await self._certificates.get(url, provider.certificates)
+            trust = replace(trust, certificate=pem)
+        verified = provider.verify(delivery, trust, self._clock.now())
         self._tally.proved(source.id, verified.slot, delivery.received_at)
         self._observe(source, verified)
         return verified

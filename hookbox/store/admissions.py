@@ -56,6 +56,9 @@ INSERT INTO delivery
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO NOTHING
 """
+INSERT_JOB = """
+INSERT INTO job (event_id, target, run_at) SELECT id, ?, ? FROM event WHERE id = ?
+"""
 INSERT_APPLY_JOBS = """
 INSERT INTO job (event_id, target, run_at)
 SELECT id, 'apply', :now FROM event WHERE id >= :first
@@ -140,6 +143,7 @@ def admit(
     _insert_quarantine(transaction, batch)
     _insert_deliveries(transaction, batch)
     transaction.execute(INSERT_APPLY_JOBS, {"now": now, "first": first_event})
+    _insert_other_jobs(transaction, batch)
     return [
         Admission(
             new=t.new, duplicate=t.duplicate, conflicting=t.conflicting, quarantined=t.quarantined
@@ -247,6 +251,13 @@ def _conflict(ids: Ids, offer: _Offer) -> _Aside:
     )
     ids.quarantine += 1
     return aside
+
+
+def _insert_other_jobs(transaction: Transaction, batch: _Batch) -> None:
+    """What few events ask for besides being applied. An id that went unused selects no row."""
+    rows = [(job, batch.now, o.id) for o in batch.offers for job in o.event.jobs]
+    if rows:
+        transaction.executemany(INSERT_JOB, rows)
 
 
 def _insert_quarantine(transaction: Transaction, batch: _Batch) -> None:

@@ -176,10 +176,11 @@ def record_attempt(
     started_at: int,
     took_ms: int,
     outcome: str,
+    status: int | None = None,
     excerpt: str = "",
 ) -> None:
     """Remember one try. `excerpt` is cut to 200 characters."""
-    row = (job.id, job.attempts + 1, started_at, took_ms, outcome, None, excerpt[:EXCERPT_MAX])
+    row = (job.id, job.attempts + 1, started_at, took_ms, outcome, status, excerpt[:EXCERPT_MAX])
     transaction.execute(RECORD_ATTEMPT, row)
 
 

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from hookbox.clock import ManualClock
+from hookbox.flows.certificates import Certificates
 from hookbox.flows.receive import Receiver
 from hookbox.flows.sources import Source, Sources
 from hookbox.flows.tally import Tally
 from hookbox.flows.work import Worker
 from hookbox.model import Delivery, Slot
+from hookbox.net import Net
 from hookbox.providers import PROVIDERS
 from hookbox.providers.contract import Key, Trust
 from hookbox.rules.suppression import Budget
@@ -101,6 +103,7 @@ async def box(tmp_path: Path) -> AsyncIterator[Box]:
     live.replace({"std": source})
     tally = Tally(writer, clock)
     woken: list[None] = []
-    receiver = Receiver(writer, tally, clock, lambda: woken.append(None))
+    certificates = Certificates(Net(), clock)
+    receiver = Receiver(writer, tally, certificates, clock, lambda: woken.append(None))
     yield Box(path, clock, writer, tally, live, receiver, instance, woken)
     await writer.stop()
