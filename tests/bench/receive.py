@@ -1,6 +1,6 @@
 """The receive benchmark: hookbox beside other stacks that do the same work, in one run.
 
-    python -m tests.bench.receive --quick          about a minute and a half
+    python -m tests.bench.receive --quick          about two minutes
     python -m tests.bench.receive --check          everything; exit 1 when a floor is missed
 
 Prints Markdown tables; every single figure goes to a file of JSON lines.
