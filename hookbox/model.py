@@ -142,10 +142,14 @@ class Handshake:
 class Split:
     """What one verified delivery holds: events in the sender's order, and pieces that could not be
     read.
+
+    `token`: what the sender signed instead of the content. It vouches for the first content that
+    comes with it and for no other.
     """
 
     events: tuple[SplitEvent, ...] = ()
     rotten: tuple[Rotten, ...] = ()
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,10 +204,11 @@ class Notification:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
     """What the store did with one delivery: how many of its events were new, known, or known with
-    other content.
+    other content. `token_reused`: nothing was stored, since its token vouched for other content.
     """
 
     new: int = 0
     duplicate: int = 0
     conflicting: int = 0
     quarantined: int = 0
+    token_reused: bool = False

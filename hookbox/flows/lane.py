@@ -170,9 +170,7 @@ class LaneRunner:
             attempt = Attempt(verdict=Verdict.LATER, outcome=type(error).__name__)
         took_ms = round((self._clock.monotonic() - started) * 1000)
         self._finished.append(
-            _Finished(
-                job=job, lease=lease, attempt=attempt, started_at=started_at, took_ms=took_ms
-            )
+            _Finished(job=job, lease=lease, attempt=attempt, started_at=started_at, took_ms=took_ms)
         )
 
     def _record(self, transaction: Transaction, done: _Finished, now: int) -> None:

@@ -97,6 +97,9 @@ class Receiver:
                 admission = await self._writer.admit(_proposals(source, verified, split))
         except (Overloaded, TimeoutError, StoreError) as trouble:
             return _busy(source, trouble)
+        if admission.token_reused:
+            log.error("token reused with other content source=%s", source.name)
+            return self._refuse(source, delivery, Refused(Reason.TOKEN_REUSED))
         if admission.new:
             self._stored()
         return Receipt(
@@ -159,11 +162,13 @@ def _proposals(source: Source, verified: VerifiedDelivery, split: Split) -> list
     """The delivery in chunks small enough that a big batch never holds up a small one for long."""
     row = _delivery_row(source, verified, split)
     chunks = [
-        Proposal(delivery=row, events=split.events[at : at + BATCH_ROWS_MAX])
+        Proposal(delivery=row, events=split.events[at : at + BATCH_ROWS_MAX], token=split.token)
         for at in range(0, len(split.events), BATCH_ROWS_MAX)
     ]
     if split.rotten or not chunks:
-        chunks.append(Proposal(delivery=row, rotten=split.rotten))
+        chunks.append(
+            Proposal(delivery=row, rotten=split.rotten, token="" if chunks else split.token)
+        )
     return chunks
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hookbox.model import Admission, SplitEvent
+from hookbox.store import tokens
 from hookbox.store.connections import Row, Transaction
 from hookbox.store.proposals import Proposal
 
@@ -108,7 +109,17 @@ class _Tally:
     duplicate: int = 0
     conflicting: int = 0
     quarantined: int = 0
+    token_reused: bool = False
     kept: bool = False  # something of it was stored, so its delivery must be
+
+    def admission(self) -> Admission:
+        return Admission(
+            new=self.new,
+            duplicate=self.duplicate,
+            conflicting=self.conflicting,
+            quarantined=self.quarantined,
+            token_reused=self.token_reused,
+        )
 
 
 @dataclass(slots=True)
@@ -134,7 +145,11 @@ def admit(
     batch = _Batch(proposals=proposals, now=now)
     batch.tallies = [_Tally() for _ in proposals]
     first_event = ids.event
+    reused = tokens.bind(transaction, proposals, now)
     for position, proposal in enumerate(proposals):
+        if position in reused:
+            batch.tallies[position].token_reused = True
+            continue
         if not proposal.delivery.id:
             proposal.delivery.id = ids.delivery
             ids.delivery += 1
@@ -144,12 +159,7 @@ def admit(
     _insert_deliveries(transaction, batch)
     transaction.execute(INSERT_APPLY_JOBS, {"now": now, "first": first_event})
     _insert_other_jobs(transaction, batch)
-    return [
-        Admission(
-            new=t.new, duplicate=t.duplicate, conflicting=t.conflicting, quarantined=t.quarantined
-        )
-        for t in batch.tallies
-    ]
+    return [tally.admission() for tally in batch.tallies]
 
 
 def _offer(batch: _Batch, position: int, proposal: Proposal, ids: Ids) -> None:

@@ -1,5 +1,6 @@
 """What is offered to the store: a verified delivery, whole or in chunks."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,14 @@ class Proposal:
     delivery: DeliveryRow
     events: Sequence[SplitEvent] = ()
     rotten: Sequence[Rotten] = ()
+    token: str = ""
+
+    @property
+    def content_digest(self) -> bytes:
+        """What its token vouches for: the event's own content where there is one."""
+        if self.events:
+            return self.events[0].digest
+        return hashlib.sha256(self.delivery.body).digest()
 
     @property
     def rows(self) -> int:

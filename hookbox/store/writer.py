@@ -276,4 +276,5 @@ def _sum(parts: Sequence[Admission]) -> Admission:
         duplicate=sum(part.duplicate for part in parts),
         conflicting=sum(part.conflicting for part in parts),
         quarantined=sum(part.quarantined for part in parts),
+        token_reused=any(part.token_reused for part in parts),
     )

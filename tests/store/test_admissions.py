@@ -231,3 +231,28 @@ def test_lookup_of_known_events_uses_the_identity_index(rows: Rows) -> None:
     assert any(
         "USING INDEX event_identity (source_id=? AND key=?)" in str(line[3]) for line in plan
     ), plan
+
+
+async def test_token_vouches_for_the_first_content_and_no_other(writer: Writer, rows: Rows) -> None:
+    first = proposal(event("a", b"1"))
+    again = proposal(event("a", b"1"))
+    forged = proposal(event("b", b"2"))
+    for each in (first, again, forged):
+        each.token = "once"
+    assert await writer.admit([first]) == Admission(new=1)
+    assert await writer.admit([again]) == Admission(duplicate=1)
+    assert await writer.admit([forged]) == Admission(token_reused=True)
+    assert rows("SELECT key FROM events") == [("a",)]
+    assert rows("SELECT (SELECT count(*) FROM delivery), (SELECT count(*) FROM job)") == [(1, 1)]
+
+
+async def test_token_with_two_contents_at_once_lets_one_through(
+    writer: Writer, rows: Rows
+) -> None:
+    offers = [proposal(event(f"k{n}", str(n).encode())) for n in range(6)]
+    for offer in offers:
+        offer.token = "once"
+    admitted = await asyncio.gather(*(writer.admit([offer]) for offer in offers))
+    assert [each.new for each in admitted].count(1) == 1
+    assert [each.token_reused for each in admitted].count(True) == 5
+    assert rows("SELECT count(*) FROM events") == [(1,)]

@@ -54,6 +54,15 @@ CREATE TABLE event (
 CREATE UNIQUE INDEX event_identity ON event (source_id, key);
 CREATE INDEX event_delivery ON event (delivery_id);
 
+-- Senders that sign a token instead of the content: what each token vouched for first.
+CREATE TABLE token (
+  source_id INTEGER NOT NULL REFERENCES source (id),
+  token TEXT NOT NULL,
+  digest BLOB NOT NULL CHECK (length(digest) = 32),
+  seen_at INTEGER NOT NULL,
+  PRIMARY KEY (source_id, token)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE notification (
   id INTEGER PRIMARY KEY,
   event_id INTEGER NOT NULL REFERENCES event (id),
