@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hookbox.model import Admission, SplitEvent
-from hookbox.store import tokens
+from hookbox.store import quarantine, tokens
 from hookbox.store.connections import Row, Transaction
 from hookbox.store.proposals import Proposal
+from hookbox.store.quarantine import Aside
 
 CONFLICT = "payload_digest_conflict"
 
@@ -42,15 +43,6 @@ CROSS JOIN event
 COUNT_DUPLICATES = """
 UPDATE event SET duplicates = duplicates + 1, last_duplicate_at = ? WHERE id = ?
 """
-INSERT_QUARANTINE = """
-INSERT INTO quarantine_entry
-  (id, source_id, key, digest, reason, delivery_id, raw_kind, slice_start, slice_length, content,
-   received_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (source_id, key, digest, reason)
-DO UPDATE SET repeats = repeats + 1, last_repeat_at = excluded.received_at
-"""
-NEW_QUARANTINE = "SELECT id FROM quarantine_entry WHERE id >= :first"
 INSERT_DELIVERIES = """
 INSERT INTO delivery
   (id, source_id, received_at, signed_at, via, verified_by, remote, headers, is_text, body)
@@ -89,21 +81,6 @@ class _Offer:
 
 
 @dataclass(slots=True)
-class _Aside:
-    """One piece for quarantine, with the id it has if it is not there already."""
-
-    id: int
-    proposal: int
-    reason: str
-    key: str
-    digest: bytes
-    raw_kind: str = ""
-    start: int | None = None
-    length: int | None = None
-    content: bytes | None = None
-
-
-@dataclass(slots=True)
 class _Tally:
     new: int = 0
     duplicate: int = 0
@@ -129,7 +106,7 @@ class _Batch:
     proposals: Sequence[Proposal]
     now: int
     offers: list[_Offer] = field(default_factory=list)
-    asides: list[_Aside] = field(default_factory=list)
+    asides: list[tuple[int, Aside]] = field(default_factory=list)
     tallies: list[_Tally] = field(default_factory=list)
 
 
@@ -168,11 +145,26 @@ def _offer(batch: _Batch, position: int, proposal: Proposal, ids: Ids) -> None:
         ids.event += 1
     for piece in proposal.rotten:
         digest = hashlib.sha256(piece.content).digest()
-        batch.asides.append(
-            _Aside(ids.quarantine, position, piece.reason, piece.key, digest, content=piece.content)
-        )
-        ids.quarantine += 1
+        aside = _aside(proposal, ids, piece.reason, piece.key, digest, content=piece.content)
+        batch.asides.append((position, aside))
         batch.tallies[position].quarantined += 1
+
+
+def _aside(
+    proposal: Proposal, ids: Ids, reason: str, key: str, digest: bytes, **content: object
+) -> Aside:
+    delivery = proposal.delivery
+    ids.quarantine += 1
+    return Aside(
+        id=ids.quarantine - 1,
+        source_id=delivery.source_id,
+        key=key,
+        digest=digest,
+        reason=reason,
+        delivery_id=delivery.id,
+        received_at=delivery.received_at,
+        **content,  # type: ignore[arg-type]  # the fields of Aside that say where the bytes are
+    )
 
 
 def _insert_events(transaction: Transaction, batch: _Batch, ids: Ids, first: int) -> None:
@@ -235,7 +227,7 @@ def _sort_out_known(transaction: Transaction, batch: _Batch, ids: Ids, first: in
             repeats.append((batch.now, row["id"]))
         else:
             tally.conflicting += 1
-            batch.asides.append(_conflict(ids, offer))
+            batch.asides.append((offer.proposal, _conflict(batch, ids, offer)))
     transaction.executemany(COUNT_DUPLICATES, repeats)
 
 
@@ -245,22 +237,20 @@ def _stored(transaction: Transaction, batch: _Batch, known: Sequence[_Offer]) ->
     return {row["position"]: row for row in rows}
 
 
-def _conflict(ids: Ids, offer: _Offer) -> _Aside:
+def _conflict(batch: _Batch, ids: Ids, offer: _Offer) -> Aside:
     event = offer.event
     start, length = _slice(event)
-    aside = _Aside(
-        ids.quarantine,
-        offer.proposal,
+    return _aside(
+        batch.proposals[offer.proposal],
+        ids,
         CONFLICT,
         event.key,
         event.digest,
-        event.raw_kind,
-        start,
-        length,
-        event.content,
+        raw_kind=event.raw_kind,
+        slice_start=start,
+        slice_length=length,
+        content=event.content,
     )
-    ids.quarantine += 1
-    return aside
 
 
 def _insert_other_jobs(transaction: Transaction, batch: _Batch) -> None:
@@ -271,32 +261,10 @@ def _insert_other_jobs(transaction: Transaction, batch: _Batch) -> None:
 
 
 def _insert_quarantine(transaction: Transaction, batch: _Batch) -> None:
-    if not batch.asides:
-        return
-    rows = []
-    for aside in batch.asides:
-        delivery = batch.proposals[aside.proposal].delivery
-        rows.append(
-            (
-                aside.id,
-                delivery.source_id,
-                aside.key,
-                aside.digest,
-                aside.reason,
-                delivery.id,
-                aside.raw_kind,
-                aside.start,
-                aside.length,
-                aside.content,
-                delivery.received_at,
-            )
-        )
-    transaction.executemany(INSERT_QUARANTINE, rows)
-    first = min(aside.id for aside in batch.asides)
-    fresh = {row[0] for row in transaction.execute(NEW_QUARANTINE, {"first": first})}
-    for aside in batch.asides:
+    fresh = quarantine.insert(transaction, [aside for _, aside in batch.asides])
+    for position, aside in batch.asides:
         if aside.id in fresh:
-            batch.tallies[aside.proposal].kept = True
+            batch.tallies[position].kept = True
 
 
 def _insert_deliveries(transaction: Transaction, batch: _Batch) -> None:

@@ -1,5 +1,6 @@
 """Quarantine: authentic content that was not applied. Only a person's decision lets it out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hookbox.errors import OperatorError
@@ -12,6 +13,15 @@ FROM quarantine_entry AS q
 JOIN source AS s ON s.id = q.source_id
 WHERE q.id = :id
 """
+INSERT = """
+INSERT INTO quarantine_entry
+  (id, source_id, key, digest, reason, delivery_id, raw_kind, slice_start, slice_length, content,
+   received_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (source_id, key, digest, reason)
+DO UPDATE SET repeats = repeats + 1, last_repeat_at = excluded.received_at
+"""
+NEW = "SELECT id FROM quarantine_entry WHERE id >= :first"
 SET_ASIDE = """
 INSERT INTO quarantine_entry
   (source_id, key, digest, reason, delivery_id, event_id, raw_kind, slice_start, slice_length,
@@ -45,6 +55,25 @@ ACCEPTED_UNREAD = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """Content on its way here, with the id it has if the same is not here already. Its bytes are
+    its own `content`, else the slice of its delivery's body, else that whole body.
+    """
+
+    id: int
+    source_id: int
+    key: str
+    digest: bytes
+    reason: str
+    delivery_id: int
+    received_at: int
+    raw_kind: str = ""
+    slice_start: int | None = None
+    slice_length: int | None = None
+    content: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One thing set aside. `event_id` is set when it is an event that was stored and could not be
     applied.
@@ -57,6 +86,22 @@ class Entry:
     raw_kind: str
     event_id: int | None
     resolved: bool
+
+
+def insert(transaction: Transaction, asides: Sequence[Aside]) -> set[int]:
+    """Set these aside; the ids of those that were not here before. The others are counted."""
+    if not asides:
+        return set()
+    transaction.executemany(
+        INSERT,
+        [
+            (a.id, a.source_id, a.key, a.digest, a.reason, a.delivery_id, a.raw_kind,
+             a.slice_start, a.slice_length, a.content, a.received_at)
+            for a in asides
+        ],
+    )  # fmt: skip
+    first = min(aside.id for aside in asides)
+    return {row[0] for row in transaction.execute(NEW, {"first": first})}
 
 
 def entry(transaction: Transaction, entry_id: int) -> Entry:
