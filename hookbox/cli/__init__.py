@@ -25,6 +25,7 @@ COMMANDS = {
     "simulate": "Send the box a correctly signed event and follow it",
     "events": "What came in, and what it says",
     "quarantine": "What was set aside: look, accept, discard",
+    "suppressions": "Who must not be mailed: check, list, import, add, lift",
     "refusals": "Who was turned away, and why",
     "stats": "Each source in one line",
 }
@@ -63,8 +64,8 @@ def root(ctx: click.Context, config: str | None, state: str | None) -> None:
     Start with `hookbox serve`: without a configuration it writes one and says what to type next.
 
     \b
-    Exit codes: 0 done, 1 failed or not found, 2 wrong usage, 75 try again (in use),
-    78 the configuration cannot be used.
+    Exit codes: 0 done, 1 failed or not found, 2 wrong usage, 3 do not mail
+    (suppressions check), 75 try again (in use), 78 the configuration cannot be used.
     """
     given = {"--config": config, "--state": state}
     options = tuple(part for name, text in given.items() if text for part in (name, text))

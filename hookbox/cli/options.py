@@ -71,6 +71,11 @@ source = click.option(
 source_argument = click.argument("source", shell_complete=_source_names)
 
 
+def scope(told: str) -> Callable[[F], F]:
+    """--scope, with what it does here."""
+    return click.option("--scope", metavar="NAME", help=told)
+
+
 def instant(text: str) -> str:
     """An instant as the views write it, from `2h` (that long ago) or a date, perhaps with time."""
     try:

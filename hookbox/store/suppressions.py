@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hookbox.errors import OperatorError
+from hookbox.rules.addresses import bare
 from hookbox.rules.folding import folded
 from hookbox.rules.suppression import Cause, Suppression
 from hookbox.store import ledger, statuses
@@ -29,11 +30,16 @@ WHERE address = :address AND scope = :scope AND lifted_at IS NULL
 """
 
 CHUNK = 5_000  # addresses a statement: measured to be as quick as any larger number
+NOT_AN_ADDRESS = "not_an_address"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """May this address be mailed? With the reason, since when, and the event behind it, if not."""
+    """May this address be mailed? With the reason, since when, and the event behind it, if not.
+
+    `address` is the text that was asked about. What is no address is not suppressed, and is not to
+    be mailed either: its reason is NOT_AN_ADDRESS.
+    """
 
     address: str
     suppressed: bool
@@ -42,6 +48,10 @@ class Verdict:
     event_id: int | None = None
     source: str | None = None
     scope: str | None = None
+
+    @property
+    def can_send(self) -> bool:
+        return self.reason is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +67,9 @@ class Wanted:
 def verdicts(
     transaction: Transaction, addresses: Sequence[str], scope: str | None = None
 ) -> list[Verdict]:
-    """One verdict for each address, in order. Without `scope` every list counts, the careful
-    answer; with one, that list and the global one.
+    """One verdict for each address, in order; `Ann <ann@example.com>` asks about what is in the
+    brackets. Without `scope` every list counts, the careful answer; with one, that list and the
+    global one.
     """
     found: list[Verdict] = []
     for at in range(0, len(addresses), CHUNK):
@@ -69,7 +80,9 @@ def verdicts(
 def _verdicts(
     transaction: Transaction, addresses: Sequence[str], scope: str | None
 ) -> list[Verdict]:
-    place = {"addresses": json.dumps([folded(address) for address in addresses]), "scope": scope}
+    meant = [bare(address) for address in addresses]
+    wanted = [folded(each or text) for each, text in zip(meant, addresses, strict=True)]
+    place = {"addresses": json.dumps(wanted), "scope": scope}
     first: dict[int, Verdict] = {}
     for row in transaction.execute(VERDICTS, place):
         position = row["position"]
@@ -86,7 +99,12 @@ def _verdicts(
             ),
         )
     return [
-        first.get(position) or Verdict(address=address, suppressed=False)
+        first.get(position)
+        or Verdict(
+            address=address,
+            suppressed=False,
+            reason=None if meant[position] else NOT_AN_ADDRESS,
+        )
         for position, address in enumerate(addresses)
     ]
 
