@@ -67,6 +67,8 @@ def _member(text: str, begin: int, wanted: str) -> tuple[int, int]:
     places: list[tuple[object, int]] = []
     at = _after(text, begin, "{")
     while text[at : at + 1] != "}" or places:
+        if text[at : at + 1] != '"':
+            raise Unreadable(f"not JSON: no name at character {at}")
         name, at = _skipped(text, at)
         at = _after(text, blank(text, at), ":")
         places.append((name, at))

@@ -97,4 +97,4 @@ def _of_rfc2822(text: str) -> int | None:
 
 def _milliseconds(moment: datetime) -> int | None:
     at = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-    return at if at >= 0 else None
+    return at if 0 <= at <= LAST_AT else None
