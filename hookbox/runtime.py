@@ -15,8 +15,9 @@ from pathlib import Path
 from hookbox import assembly
 from hookbox.clock import Clock
 from hookbox.errors import OperatorError
-from hookbox.flows import work
+from hookbox.flows import confirm, work
 from hookbox.flows.certificates import Certificates
+from hookbox.flows.lane import Lane, LaneRunner
 from hookbox.flows.receive import Receiver
 from hookbox.flows.simulate import Simulations
 from hookbox.flows.sources import Sources
@@ -35,6 +36,8 @@ from hookbox.store.writer import Writer
 log = logging.getLogger("hookbox.runtime")
 
 STATE_MODE = 0o700
+CONFIRM = "confirm"
+SETTLE_S = 3.0  # with the doors' grace before it, a stop stays under 10 s
 
 
 def prepare_state(state: Path) -> None:
@@ -80,7 +83,8 @@ class Runtime:
         self.worker: Worker
         self.seal: Seal
         self._tasks: list[asyncio.Task[None]] = []
-        self._worker_task: asyncio.Task[None] | None = None
+        self._workers: list[asyncio.Task[None]] = []
+        self.lanes: list[LaneRunner] = []
         self.ready = False
         self.public_at = ""  # where the public door listens, as settings write it
         # One change of sources at a time: two that interleave would undo half of each other.
@@ -110,12 +114,23 @@ class Runtime:
             log.warning("jobs of a process that died are available again jobs=%d", taken)
         budget = assembly.budget(self.settings)
         self.worker = Worker(self.writer, self.sources, self.clock, instance, budget)
-        self.receiver = Receiver(
-            self.writer, self.tally, self.certificates, self.clock, self.worker.wake
-        )
+        self.receiver = Receiver(self.writer, self.tally, self.certificates, self.clock, self._wake)
         await self._adopt(self.settings)
-        self._worker_task = asyncio.create_task(self.worker.run(), name="worker")
+        confirming = Lane(
+            target=CONFIRM,
+            attempt=partial(confirm.confirm, self.net),
+            schedule_s=confirm.SCHEDULE_S,
+        )
+        self.lanes = [LaneRunner(confirming, self.writer, self.clock, instance)]
+        runs = {"worker": self.worker.run, CONFIRM: self.lanes[0].run}
+        self._workers = [asyncio.create_task(run(), name=name) for name, run in runs.items()]
         self._tasks.append(asyncio.create_task(self.tally.run(), name="tally"))
+
+    def _wake(self) -> None:
+        """Something new was stored."""
+        self.worker.wake()
+        for lane in self.lanes:
+            lane.wake()
 
     async def _adopt(self, settings: Settings) -> None:
         """Make `settings` the ones in force, or raise and change nothing."""
@@ -157,12 +172,24 @@ class Runtime:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._worker_task is not None:
-            self.worker.stop()
-            await asyncio.gather(self._worker_task, return_exceptions=True)
+        if self._workers:
+            await self._settle()
             await self.tally.flush()
+        await self.certificates.stop()
         await self.writer.stop()
         self.lock.release()
+
+    async def _settle(self) -> None:
+        """Let what is under way be recorded; what takes too long is taken back at next start."""
+        self.worker.stop()
+        for lane in self.lanes:
+            lane.stop()
+        _, late = await asyncio.wait(self._workers, timeout=SETTLE_S)
+        for lane in self.lanes:
+            await lane.abandon()
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
 
     # --- what the private door can ask for
 

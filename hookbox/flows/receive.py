@@ -5,7 +5,6 @@ outcomes are values here; the door turns them into this sender's HTTP statuses. 
 proved is lost: what cannot be read, or trips over a mistake of ours, goes to quarantine.
 """
 
-import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping
@@ -93,9 +92,9 @@ class Receiver:
         if isinstance(split, Handshake):
             return Receipt(outcome=Outcome.HANDSHAKE, answer=split)
         try:
-            async with asyncio.timeout(source.deadline_s):
-                admission = await self._writer.admit(_proposals(source, verified, split))
-        except (Overloaded, TimeoutError, StoreError) as trouble:
+            proposals = _proposals(source, verified, split)
+            admission = await self._writer.admit(proposals, source.deadline_s)
+        except (Overloaded, StoreError) as trouble:
             return _busy(source, trouble)
         if admission.token_reused:
             log.error("token reused with other content source=%s", source.name)
@@ -218,8 +217,6 @@ def _outcome(admission: Admission) -> Outcome:
 
 def _busy(source: Source, trouble: Exception) -> Receipt:
     """Our fault, in the log once per delivery: this is rare, and each one is a sender sent away."""
-    passing = isinstance(trouble, Overloaded | TimeoutError | StoreBusy) and not isinstance(
-        trouble, StoreFull
-    )
+    passing = isinstance(trouble, Overloaded | StoreBusy) and not isinstance(trouble, StoreFull)
     log.warning("not stored source=%s error=%s", source.name, str(trouble) or "no commit in time")
     return Receipt(outcome=Outcome.BUSY, retry_after_s=RETRY_SOON_S if passing else RETRY_LATER_S)

@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from hookbox.clock import Clock
-from hookbox.errors import Overloaded, StoreError
+from hookbox.errors import HookboxError, Overloaded, StoreError
 from hookbox.model import Admission
 from hookbox.store.proposals import Proposal
 
@@ -17,6 +17,7 @@ BATCH_ROWS_MAX = 256  # about 5 ms of inserting on a small machine: nobody waits
 ENTRIES_MAX = 1_024  # the public door holds at most 400 connections; the rest is for chunks
 BYTES_MAX = 32 * 1024 * 1024
 AGE_MAX_S = 2.0  # behind a disk that stalls for longer, a newcomer would outwait its sender
+LOOK_EVERY_S = 0.1  # for outrun deadlines; one timer for all is much cheaper than one for each
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +27,7 @@ class Entry:
     proposal: Proposal
     answer: asyncio.Future[Admission]
     since: float
+    deadline: float
     bytes: int
 
     def resolve(self, admission: Admission) -> None:
@@ -33,7 +35,7 @@ class Entry:
         if not self.answer.done():
             self.answer.set_result(admission)
 
-    def fail(self, error: StoreError) -> None:
+    def fail(self, error: HookboxError) -> None:
         """It is not stored, or nobody knows whether it is."""
         if not self.answer.done():
             self.answer.set_exception(error)
@@ -46,38 +48,54 @@ class WaitingRoom:
         self._clock = clock
         self._entries: deque[Entry] = deque()
         self._bytes = 0
-        self._oldest_taken: float | None = None
-        self._last_entered = float("-inf")
+        self._taken: list[Entry] = []
+        self._watching = False
+        self._last_stir = float("-inf")
 
     def __len__(self) -> int:
         return len(self._entries)
 
     @property
     def quiet_for_s(self) -> float:
-        """How long ago the last delivery came; 0 while one waits."""
-        return 0.0 if self._entries else self._clock.monotonic() - self._last_entered
+        """How long ago the last delivery came or was answered; 0 while one waits or is stored."""
+        if self._entries or self._taken:
+            return 0.0
+        return self._clock.monotonic() - self._last_stir
 
     def check(self) -> None:
         """Raises Overloaded when whoever enters now would wait too long."""
-        oldest = self._oldest_taken
-        if oldest is None and self._entries:
-            oldest = self._entries[0].since
-        too_old = oldest is not None and self._clock.monotonic() - oldest > AGE_MAX_S
+        oldest = next(iter(self._taken or self._entries), None)
+        too_old = oldest is not None and self._clock.monotonic() - oldest.since > AGE_MAX_S
         if too_old or len(self._entries) >= ENTRIES_MAX or self._bytes >= BYTES_MAX:
             raise Overloaded(f"{len(self._entries)} deliveries wait to be stored")
 
-    def enter(self, proposal: Proposal) -> Entry:
-        """Wait to be stored."""
-        answer: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
+    def enter(self, proposal: Proposal, deadline_s: float) -> Entry:
+        """Wait to be stored, for so long."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Admission] = loop.create_future()
         answer.add_done_callback(_seen)
-        self._last_entered = self._clock.monotonic()
-        entry = Entry(proposal, answer, self._last_entered, len(proposal.delivery.body))
+        self._last_stir = self._clock.monotonic()
+        deadline = self._last_stir + deadline_s
+        entry = Entry(proposal, answer, self._last_stir, deadline, len(proposal.delivery.body))
         self._bytes += entry.bytes
         self._entries.append(entry)
+        if not self._watching:
+            self._watching = True
+            loop.call_later(LOOK_EVERY_S, self._expire)
         return entry
 
+    def _expire(self) -> None:
+        """Tell those whose time is up that they are not stored, as far as anybody knows."""
+        now = self._clock.monotonic()
+        for entry in (*self._taken, *tuple(self._entries)):
+            if entry.deadline < now:
+                entry.fail(Overloaded("no commit in time"))
+        self._watching = bool(self._taken or self._entries)
+        if self._watching:
+            asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._expire)
+
     def take(self) -> list[Entry]:
-        """The next batch, without those whose callers gave up.
+        """The next batch, without those whose callers gave up or were sent away.
 
         Runs beside the callers, on another thread: a deque is safe for that, and `_bytes` is a
         bound, not an account.
@@ -87,16 +105,17 @@ class WaitingRoom:
         while self._entries and rows < BATCH_ROWS_MAX:
             entry = self._entries.popleft()
             self._bytes = max(0, self._bytes - entry.bytes)
-            if entry.answer.cancelled():
+            if entry.answer.done():
                 continue
             taken.append(entry)
             rows += max(1, entry.proposal.rows)
-        self._oldest_taken = taken[0].since if taken else None
+        self._taken = taken
         return taken
 
     def settled(self) -> None:
         """The batch that was taken is answered."""
-        self._oldest_taken = None
+        self._taken = []
+        self._last_stir = self._clock.monotonic()
 
     def fail_all(self, error: StoreError) -> None:
         """Nobody who waits can be stored."""

@@ -37,6 +37,7 @@ from hookbox.store.waiting import Entry, WaitingRoom
 log = logging.getLogger("hookbox.store")
 T = TypeVar("T")
 
+DEADLINE_S = 4.0  # the strictest senders wait for five
 QUIET_S = 0.005  # a sender that waits for its answer before it asks again pauses for less
 UNSTORABLE = "unstorable"
 
@@ -95,17 +96,20 @@ class Writer:
         """Why nothing can be stored at the moment; None when all is well."""
         return self._channel.trouble
 
-    async def admit(self, proposals: Sequence[Proposal]) -> Admission:
+    async def admit(
+        self, proposals: Sequence[Proposal], deadline_s: float = DEADLINE_S
+    ) -> Admission:
         """Store one delivery, given in chunks; what became of all of them, after the last COMMIT.
 
-        Raises Overloaded at once when too much waits, StoreError when the database cannot take it.
+        Raises Overloaded at once when too much waits, and after the deadline when it is not known
+        to be stored by then; StoreError when the database cannot take it.
         """
         if self.trouble is not None:
             raise self.trouble
         if self._stopping:
             raise Overloaded("the box is stopping")
         self._room.check()
-        entries = [self._room.enter(proposal) for proposal in proposals]
+        entries = [self._room.enter(proposal, deadline_s) for proposal in proposals]
         self._wanted.set()
         try:
             return _sum([await entry.answer for entry in entries])

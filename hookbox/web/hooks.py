@@ -9,8 +9,7 @@ import logging
 from collections.abc import Iterable
 from typing import cast
 
-from litestar import Litestar, asgi
-from litestar.types import HTTPReceiveMessage, HTTPScope, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Receive, Scope, Send
 
 from hookbox.errors import Reason
 from hookbox.flows.receive import Outcome, Receipt
@@ -30,8 +29,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Headers = Iterable[tuple[bytes, bytes]]
 
 
-def public_app(runtime: Runtime) -> Litestar:
-    """The application behind the public sockets."""
+def public_app(runtime: Runtime) -> ASGIApp:
+    """The application behind the public sockets. It has one path, so there is nothing to route:
+    a framework's router in front of it took a seventh of the time of a request.
+    """
 
     async def hooks(scope: Scope, receive: Receive, send: Send) -> None:
         """One request to `/hooks/…`. A mistake of ours is our fault: the sender comes back."""
@@ -43,11 +44,7 @@ def public_app(runtime: Runtime) -> Litestar:
             log.exception("request failed path=%r", scope["path"])
             await _answer(send, 503, ANSWERS[Outcome.BUSY], (b"retry-after", b"60"))
 
-    return Litestar(
-        route_handlers=[asgi("/hooks", is_mount=True, copy_scope=False)(hooks)],
-        openapi_config=None,
-        logging_config=None,
-    )
+    return hooks
 
 
 async def _serve(runtime: Runtime, scope: HTTPScope, receive: Receive, send: Send) -> None:
