@@ -74,9 +74,9 @@ def test_verify_refuses_and_does_nothing_else(
     query: bytes,
 ) -> None:
     provider = provider_of(name, options)
-    secret = SECRETS[name]
+    secrets = [SECRETS[name]] if name in SECRETS else []  # some trust certificates instead
     with contextlib.suppress(Refused):
-        provider.verify(delivery(headers, body, query), trust(provider, secret), NOW_S * 1000)
+        provider.verify(delivery(headers, body, query), trust(provider, *secrets), NOW_S * 1000)
         pytest.fail("noise was believed")
 
 
