@@ -3,7 +3,7 @@
 Adding a provider is one file and one line in `PROVIDERS`.
 """
 
-from hookbox.providers import efa, emaildigit, hmac, ses, standardwebhooks, svix
+from hookbox.providers import efa, emaildigit, hmac, sendgrid, ses, standardwebhooks, svix
 from hookbox.providers.contract import Provider
 from hookbox.providers.presets import PRESETS
 
@@ -14,6 +14,7 @@ PROVIDERS: dict[str, Provider] = {
         standardwebhooks.PROVIDER,
         svix.PROVIDER,
         emaildigit.PROVIDER,
+        sendgrid.PROVIDER,
         ses.PROVIDER,
         hmac.PROVIDER,
         *PRESETS,
