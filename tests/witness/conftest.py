@@ -23,19 +23,23 @@ def recorder_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def memory() -> Iterator[Path]:
-    """A directory in memory where there is some; gone with the test, for traces are large."""
+    """A directory in memory where there is some; gone with the test, for traces are large.
+
+    What a real disk does is none of these tests' business: the recorder stands in for its faults,
+    and its speed would only be noise.
+    """
     place = Path(tempfile.mkdtemp(prefix="witness-", dir=recorder.fast_directory()))
     yield place
     shutil.rmtree(place)
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[MakeServer]:
+def server(memory: Path) -> Iterator[MakeServer]:
     """Makes servers that are not started yet; all are killed when the test ends."""
     made: list[Server] = []
 
     def make(command: Sequence[str] = HOOKBOX, **options: Any) -> Server:
-        made.append(Server(tmp_path / f"state{len(made)}", command=command, **options))
+        made.append(Server(memory / f"state{len(made)}", command=command, **options))
         return made[-1]
 
     yield make
@@ -44,18 +48,13 @@ def server(tmp_path: Path) -> Iterator[MakeServer]:
 
 
 @pytest.fixture
-def recorded(
-    server: MakeServer, recorder_library: Path, memory: Path, tmp_path: Path
-) -> MakeRecorded:
+def recorded(server: MakeServer, recorder_library: Path) -> MakeRecorded:
     """Makes servers with a recorder loaded, not started yet."""
-    count = 0
 
     def make(command: Sequence[str] = HOOKBOX) -> tuple[Server, Recording]:
-        nonlocal count
-        place = memory / str(count)
-        place.mkdir()
-        recording = Recording(recorder_library, tmp_path.resolve() / f"state{count}", place)
-        count += 1
-        return server(command, env=recording.env), recording
+        made = server(command)
+        recording = Recording(recorder_library, made.state)
+        made.env.update(recording.env)
+        return made, recording
 
     return make

@@ -150,15 +150,15 @@ class Control(ctypes.Structure):
 class Recording:
     """One trace of one state directory, and the environment that makes a server write it."""
 
-    def __init__(self, library: Path, state: Path, place: Path) -> None:
-        self.state = state
-        self.trace = place / "trace"
-        self.control = Control.at(place / "control")
+    def __init__(self, library: Path, state: Path) -> None:
+        control = state.parent / f"{state.name}.control"
+        self.trace = state.parent / f"{state.name}.trace"
+        self.control = Control.at(control)
         self.env = {
             "LD_PRELOAD": str(library),
             "RECORDER_DIR": str(state),
             "RECORDER_TRACE": str(self.trace),
-            "RECORDER_CONTROL": str(place / "control"),
+            "RECORDER_CONTROL": str(control),
         }
 
     def records(self) -> list[Record]:

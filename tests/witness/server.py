@@ -70,7 +70,7 @@ class Server:
         self.log = self.state.parent / f"{self.state.name}.log"
         self._command = (*prefix, *command)
         self._settings = settings
-        self._env = dict(env or {})
+        self.env = dict(env or {})
         self._running: subprocess.Popen[bytes] | None = None
 
     @property
@@ -131,7 +131,7 @@ class Server:
             "HOOKBOX_CONFIG": str(self.config),
             "HOOKBOX_STATE": str(self.state),
             "STD_SECRET": SECRET,
-            **self._env,
+            **self.env,
         }
 
     def ready(self) -> bool:
