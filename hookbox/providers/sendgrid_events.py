@@ -6,15 +6,13 @@ refused this mail or this sending address and not the recipient. A `bounce` whos
 5.1.x hard, 5.7.x a block, 4.x soft, all else undetermined.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hookbox.model import BounceClass, Kind, Notification, RejectReason, TimeSource
 from hookbox.providers.notices import (
-    Extras,
     advises_suppression,
     present,
-    reply_extras,
     scalars,
     tag_list,
     without_brackets,
@@ -57,25 +55,42 @@ DROPS: Mapping[str, RejectReason] = {
     "invalid": RejectReason.INVALID,
 }
 
-# Members that are SendGrid's own in every event, and in some. All others are custom arguments.
-OWN = frozenset(
-    (
-        *("email", "timestamp", "event", "category", "sg_event_id", "sg_message_id", "smtp-id"),
-        *("asm_group_id", "ip", "tls", "pool", "unique_args", "sg_content_type"),
-        *("sg_template_id", "sg_template_name", "marketing_campaign_id", "marketing_campaign_name"),
-    )
-)
-OWN_OF: Mapping[str, frozenset[str]] = {
-    "dropped": OWN | {"reason", "status"},
-    "delivered": OWN | {"response"},
-    "deferred": OWN | {"response", "reason", "attempt"},
-    "bounce": OWN | {"reason", "status", "type", "bounce_classification"},
-    "open": OWN | {"useragent", "sg_machine_open"},
-    "click": OWN | {"useragent", "url", "url_offset"},
-    "unsubscribe": OWN | {"useragent", "url"},
-    "group_unsubscribe": OWN | {"useragent", "url"},
-    "group_resubscribe": OWN | {"useragent", "url"},
-    "account_status_change": OWN | {"type"},
+# SendGrid's own members, and as what extra each is shown, where it is. In every event:
+Member = tuple[str, Callable[[object], object]] | None
+OWN: Mapping[str, Member] = {
+    **dict.fromkeys(("email", "timestamp", "event", "sg_event_id", "sg_message_id"), None),
+    **dict.fromkeys(("asm_group_id", "tls", "pool", "unique_args", "sg_content_type"), None),
+    **dict.fromkeys(("sg_template_id", "sg_template_name"), None),
+    **dict.fromkeys(("marketing_campaign_id", "marketing_campaign_name"), None),
+    "category": ("tags", tag_list),
+    "ip": ("ip", plain_text),
+    "smtp-id": ("rfc_message_id", without_brackets),
+}
+REASON: Member = ("diagnostic", plain_text)
+USER_AGENT: Member = ("user_agent", plain_text)
+URL: Member = ("url", plain_text)
+# And in single ones. All others are custom arguments.
+OWN_OF: Mapping[str, Mapping[str, Member]] = {
+    "dropped": {**OWN, "reason": REASON, "status": None},
+    "delivered": {**OWN, "response": REASON},
+    "deferred": {**OWN, "response": REASON, "reason": REASON, "attempt": ("attempt", plain_text)},
+    "bounce": {
+        **OWN,
+        "reason": REASON,
+        "status": None,
+        "type": None,
+        "bounce_classification": ("classification", plain_text),
+    },
+    "open": {
+        **OWN,
+        "useragent": USER_AGENT,
+        "sg_machine_open": ("is_machine", lambda value: value is True),
+    },
+    "click": {**OWN, "useragent": USER_AGENT, "url": URL, "url_offset": None},
+    "unsubscribe": {**OWN, "useragent": USER_AGENT, "url": URL},
+    "group_unsubscribe": {**OWN, "useragent": USER_AGENT, "url": URL},
+    "group_resubscribe": {**OWN, "useragent": USER_AGENT, "url": URL},
+    "account_status_change": {**OWN, "type": ("change", plain_text)},
 }
 
 # Where a message's id ends and the marks of SendGrid's own servers begin.
@@ -179,24 +194,22 @@ def _message_id(value: object) -> str | None:
     return text or None
 
 
-def _extras(word: str, event: Event) -> Extras:
+def _extras(word: str, event: Event) -> dict[str, object]:
+    """What else SendGrid says of the event; and as metadata, what its customer added."""
     own = OWN_OF.get(word, OWN)
-    mine = {name: value for name, value in event.items() if name in own}
-    custom = {name: value for name, value in event.items() if name not in own}
-    return {
-        **reply_extras(mine.get("reason") or mine.get("response"), _reply(mine)),
-        **present(
-            classification=plain_text(mine.get("bounce_classification"), 200),
-            attempt=plain_text(mine.get("attempt"), 20),
-            url=plain_text(mine.get("url")),
-            ip=plain_text(mine.get("ip"), 100),
-            user_agent=plain_text(mine.get("useragent")),
-            is_machine=mine.get("sg_machine_open") is True,
-            rfc_message_id=without_brackets(mine.get("smtp-id")),
-            tags=tag_list(mine.get("category")),
-            metadata=scalars(custom),
-        ),
-    }
+    extras: dict[str, object] = {}
+    custom: dict[str, object] = {}
+    for name, value in event.items():
+        if name not in own:
+            custom[name] = value
+        elif (member := own[name]) and (shown := member[1](value)):
+            extras[member[0]] = shown
+    if "reason" in own or "response" in own:
+        found = _reply(event)
+        extras |= present(smtp_code=found.code, enhanced_code=found.enhanced)
+    if custom and (metadata := scalars(custom)):
+        extras["metadata"] = metadata
+    return extras
 
 
 def _lower(value: object) -> str:

@@ -58,9 +58,11 @@ def key_text(value: object) -> str | None:
 
 def plain_text(value: object, limit: int = TEXT_MAX) -> str | None:
     """A text or number, readable by everybody: control characters and lone surrogates replaced."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    text = str(value)[:limit]
+    if not isinstance(value, str):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        value = str(value)
+    text = value[:limit]
     if text.isprintable():
         return text or None
     return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
