@@ -8,7 +8,7 @@ folds the WAL and closes, and the lock goes last.
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -84,7 +84,7 @@ class Runtime:
         self.seal: Seal
         self._tasks: list[asyncio.Task[None]] = []
         self._workers: list[asyncio.Task[None]] = []
-        self.lanes: list[LaneRunner] = []
+        self.lanes: dict[str, LaneRunner] = {}
         self.ready = False
         self.public_at = ""  # where the public door listens, as settings write it
         # One change of sources at a time: two that interleave would undo half of each other.
@@ -121,16 +121,18 @@ class Runtime:
             attempt=partial(confirm.confirm, self.net),
             schedule_s=confirm.SCHEDULE_S,
         )
-        self.lanes = [LaneRunner(confirming, self.writer, self.clock, instance)]
-        runs = {"worker": self.worker.run, CONFIRM: self.lanes[0].run}
-        self._workers = [asyncio.create_task(run(), name=name) for name, run in runs.items()]
+        self.lanes = {CONFIRM: LaneRunner(confirming, self.writer, self.clock, instance)}
+        self._workers = [
+            asyncio.create_task(self.worker.run(), name="worker"),
+            *(asyncio.create_task(lane.run(), name=name) for name, lane in self.lanes.items()),
+        ]
         self._tasks.append(asyncio.create_task(self.tally.run(), name="tally"))
 
-    def _wake(self) -> None:
-        """Something new was stored."""
+    def _wake(self, targets: Collection[str]) -> None:
+        """Something new was stored, with jobs for these lanes besides."""
         self.worker.wake()
-        for lane in self.lanes:
-            lane.wake()
+        for target in targets:
+            self.lanes[target].wake()
 
     async def _adopt(self, settings: Settings) -> None:
         """Make `settings` the ones in force, or raise and change nothing."""
@@ -182,10 +184,10 @@ class Runtime:
     async def _settle(self) -> None:
         """Let what is under way be recorded; what takes too long is taken back at next start."""
         self.worker.stop()
-        for lane in self.lanes:
+        for lane in self.lanes.values():
             lane.stop()
         _, late = await asyncio.wait(self._workers, timeout=SETTLE_S)
-        for lane in self.lanes:
+        for lane in self.lanes.values():
             await lane.abandon()
         for task in late:
             task.cancel()

@@ -7,7 +7,7 @@ proved is lost: what cannot be read, or trips over a mistake of ours, goes to qu
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -75,7 +75,7 @@ class Receiver:
         tally: Tally,
         certificates: Certificates,
         clock: Clock,
-        stored: Callable[[], None],
+        stored: Callable[[Collection[str]], None],
     ) -> None:
         self._writer, self._tally, self._certificates = writer, tally, certificates
         self._clock, self._stored = clock, stored
@@ -100,7 +100,7 @@ class Receiver:
             log.error("token reused with other content source=%s", source.name)
             return self._refuse(source, delivery, Refused(Reason.TOKEN_REUSED))
         if admission.new:
-            self._stored()
+            self._stored({job for event in split.events for job in event.jobs})
         return Receipt(
             outcome=_outcome(admission),
             admission=admission,

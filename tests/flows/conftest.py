@@ -104,6 +104,6 @@ async def box(tmp_path: Path) -> AsyncIterator[Box]:
     tally = Tally(writer, clock)
     woken: list[None] = []
     certificates = Certificates(Net(), clock)
-    receiver = Receiver(writer, tally, certificates, clock, lambda: woken.append(None))
+    receiver = Receiver(writer, tally, certificates, clock, lambda _: woken.append(None))
     yield Box(path, clock, writer, tally, live, receiver, instance, woken)
     await writer.stop()
