@@ -45,7 +45,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
-from hookbox.errors import ConfigError
+from hookbox.errors import ConfigError, Reason
 from hookbox.providers.contract import Answers, KeyKind, Provider, SignedTime, Table
 from hookbox.providers.hmac_events import split
 from hookbox.providers.hmac_proof import verify
@@ -114,7 +114,7 @@ PROVIDER = Provider(
     signs_body=True,
     signed_time=SignedTime.ATTEMPT,
     tolerance_s=TOLERANCE_S,
-    answers=Answers(unreadable=400),
+    answers=Answers(unreadable=400, refused_by={Reason.ENCODING_UNSUPPORTED: 415}),
     key_kind=KeyKind.BODY,
     console_steps=(
         "Find out how the sender signs, and describe it under the source in hookbox.toml",

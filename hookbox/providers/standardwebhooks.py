@@ -79,8 +79,11 @@ def _of(version: bytes, listed: Iterable[tuple[bytes, bytes, bytes]]) -> list[by
 
 
 def prefix_of(prefixes: tuple[str, ...], delivery: Delivery) -> str:
-    """The prefix of the set in use. Two sets are refused unless they say the same: one of them is
-    not what was signed, and another reader might believe it."""
+    """The prefix of the set in use.
+
+    Two sets are refused unless they say the same: one of them is not what was signed, and another
+    reader might believe it.
+    """
     if len(prefixes) == 1:
         return prefixes[0]
     sets = {

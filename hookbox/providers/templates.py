@@ -29,8 +29,10 @@ WHOLE = ("body", "url", "form_sorted")  # parts that are no place; the rest are
 
 @dataclass(slots=True)
 class Request:
-    """One request while it is looked at. `pairs` are the signature's, where it has any; `form`
-    says that the body is one."""
+    """One request while it is looked at.
+
+    `pairs` are the signature's, where it has any. `form`: the body is one, and no JSON.
+    """
 
     headers: Headers
     query: bytes
