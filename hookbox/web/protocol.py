@@ -13,7 +13,7 @@ pinned and the abuse and restart witnesses stand beside it.
 import asyncio
 from typing import Any, Literal
 
-from httptools import HttpParserError, HttpParserUpgrade
+from httptools import HttpParserError
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -116,8 +116,6 @@ class GuardedProtocol(HttpToolsProtocol):
         self._framing_bytes += len(piece)
         try:
             self.parser.feed_data(piece)
-        except HttpParserUpgrade:
-            self._refuse(501)
         except HttpParserError as error:
             self._stumble(error.__context__)
         else:

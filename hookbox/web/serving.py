@@ -45,17 +45,6 @@ class _Server(uvicorn.Server):
             bound.listen(BACKLOG)  # asyncio has shortened the kernel's queue to its own turn
         self.accepting.set()
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # What was accepted in this very turn has no transport yet, and asyncio would fail to make
-        # one for a listener that is closed: stop accepting first, let a turn pass, close then.
-        loop = asyncio.get_running_loop()
-        for bound in sockets or ():
-            loop.remove_reader(bound)
-        turn = loop.create_future()
-        loop.call_soon(turn.set_result, None)
-        await turn
-        await super().shutdown(sockets)
-
 
 class Door:
     """One app on its sockets, from `start` to `stop`. Its `registry` has the counters."""

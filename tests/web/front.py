@@ -39,7 +39,7 @@ class Request:
 class App:
     """Reads the whole body and answers 200, except where a path asks for something else.
 
-    `/early`: answers before it reads. `/wait`: answers once `go` is set.
+    `/early`: answers before it reads. `/late`: reads once `go` is set. `/wait`: answers then.
     """
 
     def __init__(self) -> None:
@@ -52,6 +52,8 @@ class App:
         request = Request(scope=scope)
         self.requests.append(request)
         try:
+            if request.path == "/late":
+                await self.go.wait()
             if request.path != "/early" and not await self._read(request, receive):
                 return
             self.taken.set()

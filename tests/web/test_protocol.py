@@ -7,6 +7,7 @@ import pytest
 from tests.web.front import HONEST, PATIENCE_S, front, head, statuses
 
 CHUNKED = b"Transfer-Encoding: chunked"
+WAIT = head(b"Content-Length: 0", line=b"POST /wait HTTP/1.1")
 
 
 async def test_slow_head_is_told_and_cut_off() -> None:
@@ -35,7 +36,7 @@ async def test_silent_connection_is_closed_without_a_word() -> None:
 
 
 async def test_slow_body_is_told_and_the_app_called_off() -> None:
-    async with front(body_s=0.05) as door:
+    async with front(body_s=0.05, linger_s=60) as door:
         heard = await door.ask(head(b"Content-Length: 100") + b"x")
         assert statuses(heard) == [408]
         async with asyncio.timeout(PATIENCE_S):
@@ -43,9 +44,18 @@ async def test_slow_body_is_told_and_the_app_called_off() -> None:
         assert door.app.requests[0].hung_up
 
 
+async def test_app_that_does_not_read_is_no_fault_of_the_sender() -> None:
+    """A 4xx would be final for some senders, and the delay is ours."""
+    late = head(b"Content-Length: 400000", line=b"POST /late HTTP/1.1")
+    async with front(body_s=0.05) as door:
+        sender = await door.connect(late + b"x" * 399_999)
+        answer = await sender.answer()
+        assert (answer.status, answer.headers[b"retry-after"]) == (503, b"2")
+
+
 async def test_app_that_never_answers_costs_its_connection_only() -> None:
     async with front(answer_s=0.05) as door:
-        assert await door.ask(head(b"Content-Length: 0", line=b"POST /wait HTTP/1.1")) == b""
+        assert await door.ask(WAIT) == b""
         await door.emptied()
         assert door.registry.expired == 1
 
@@ -167,9 +177,9 @@ async def test_old_sender_that_asks_first_just_waits_for_its_answer() -> None:
 async def test_answer_before_the_body_drops_the_body_and_keeps_the_connection() -> None:
     early = head(b"Content-Length: 300000", line=b"POST /early HTTP/1.1")
     async with front() as door:
-        sender = await door.connect(early)
+        sender = await door.connect(early + b"x" * 200_000)
         assert (await sender.answer()).status == 200
-        await sender.send(b"x" * 300_000, HONEST)
+        await sender.send(b"x" * 100_000, HONEST)
         assert (await sender.answer()).status == 200
         assert [request.path for request in door.app.requests] == ["/early", "/hooks/a"]
         assert door.registry.held_bytes == 0
@@ -188,9 +198,31 @@ async def test_body_behind_an_early_answer_has_its_deadline_and_cap_still() -> N
 
 async def test_sender_that_finishes_its_side_still_gets_the_answer() -> None:
     async with front() as door:
-        sender = await door.connect(HONEST)
+        sender = await door.connect(WAIT)
         sender.writer.write_eof()
-        assert statuses(await sender.rest()) == [200]
+        await (await door.connect(HONEST)).answer()  # by now the end has been seen
+        door.app.go.set()
+        answer = await sender.answer()
+        assert (answer.status, answer.headers[b"connection"]) == (200, b"close")
+
+
+async def test_sender_that_asks_again_before_its_answer_gets_that_answer_alone() -> None:
+    async with front() as door:
+        sender = await door.connect(WAIT)
+        await door.app.taken.wait()
+        await sender.send(HONEST)
+        await (await door.connect(HONEST)).answer()  # by now the second request has been seen
+        door.app.go.set()
+        answer = await sender.answer()
+        assert (answer.status, answer.headers[b"connection"]) == (200, b"close")
+        assert await sender.rest() == b""
+
+
+async def test_fault_of_ours_is_not_blamed_on_the_sender(caplog: pytest.LogCaptureFixture) -> None:
+    """An error inside the protocol is told in the log, and the sender hears nothing final."""
+    async with front(fields_max="not a number") as door:
+        assert await door.ask(HONEST) == b""
+        assert "TypeError" in caplog.text
 
 
 async def test_sender_that_hangs_up_leaves_nothing_behind() -> None:
@@ -214,10 +246,22 @@ async def test_full_door_puts_out_the_one_waited_for_longest() -> None:
         assert (await younger[0].answer()).status == 200
 
 
+async def test_kept_connection_that_asks_again_is_no_longer_the_oldest() -> None:
+    async with front(connections_max=2) as door:
+        kept = await door.connect(HONEST)
+        await kept.answer()
+        slow = await door.connect(HONEST[:20])
+        await kept.send(HONEST[:20])
+        await (await door.connect(HONEST)).answer()
+        assert await slow.rest() == b""
+        await kept.send(HONEST[20:])
+        assert (await kept.answer()).status == 200
+
+
 async def test_connection_that_waits_for_us_is_never_put_out() -> None:
     """However many come: whoever has sent a whole request gets its answer."""
     async with front(connections_max=2) as door:
-        waiting = await door.connect(head(b"Content-Length: 0", line=b"POST /wait HTTP/1.1"))
+        waiting = await door.connect(WAIT)
         async with asyncio.timeout(PATIENCE_S):
             await door.app.taken.wait()
         for _ in range(5):

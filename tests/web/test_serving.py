@@ -75,8 +75,30 @@ async def test_door_that_closes_does_not_wait_for_the_silent() -> None:
     async with front(drain_s=0.05, head_s=60, idle_s=60) as door:
         senders = [await door.connect(), await door.connect(HONEST)]
         await senders[1].answer()
-        await door.door.stop(PATIENCE_S)
+        async with asyncio.timeout(PATIENCE_S):
+            await door.door.stop(grace_s=60)
         assert [await sender.rest() for sender in senders] == [b"", b""]
+
+
+async def test_connection_that_slips_in_while_the_door_closes_is_not_waited_for_long() -> None:
+    """The loop had accepted it before, and tells the door only now."""
+    async with front(drain_s=0.05, head_s=60) as door:
+        door.registry.draining = True
+        assert await door.ask() == b""
+        assert b"connection: close" in await door.ask(HONEST)
+
+
+async def test_door_that_closes_takes_no_more_from_whoever_was_answered_early() -> None:
+    early = head(b"Content-Length: 2", line=b"POST /early HTTP/1.1")
+    async with front(idle_s=60) as door:
+        sender = await door.connect(early + b"x")
+        await sender.answer()
+        silent = await door.connect()
+        closing = asyncio.create_task(door.door.stop(grace_s=60))
+        await silent.rest()  # by now everybody has been told
+        await sender.send(b"x")
+        assert await sender.rest() == b""
+        await closing
 
 
 async def test_grace_is_the_longest_that_closing_takes() -> None:
