@@ -18,6 +18,7 @@ from hookbox.errors import OperatorError
 from hookbox.flows import confirm, work
 from hookbox.flows.certificates import Certificates
 from hookbox.flows.lane import Lane, LaneRunner
+from hookbox.flows.probe import Probes
 from hookbox.flows.receive import Receiver
 from hookbox.flows.simulate import Simulations
 from hookbox.flows.sources import Sources
@@ -79,6 +80,7 @@ class Runtime:
         self.simulations = Simulations(clock)
         self.net = Net()
         self.certificates = Certificates(self.net, clock)
+        self.probes = Probes(self.writer, clock)
         self.receiver: Receiver
         self.worker: Worker
         self.seal: Seal
@@ -114,8 +116,11 @@ class Runtime:
             log.warning("jobs of a process that died are available again jobs=%d", taken)
         budget = assembly.budget(self.settings)
         self.worker = Worker(self.writer, self.sources, self.clock, instance, budget)
-        self.receiver = Receiver(self.writer, self.tally, self.certificates, self.clock, self._wake)
+        self.receiver = Receiver(
+            self.writer, self.tally, self.certificates, self.probes, self.clock, self._wake
+        )
         await self._adopt(self.settings)
+        await self.probes.resume()
         confirming = Lane(
             target=CONFIRM,
             attempt=partial(confirm.confirm, self.net),
@@ -240,6 +245,13 @@ class Runtime:
         sealed = await self._sealed({name: ""})
         text = assembly.secret_text(chosen, sealed.get(name, {}))
         return self.simulations.make(source, kind, to, text)
+
+    async def probe(self, name: str, failures: int) -> None:
+        """Begin to probe a source; with 0 failures, end it. Raises OperatorError."""
+        source = self.sources.get(name)
+        if source is None:
+            raise OperatorError(f"no source is called {name!r}; see: hookbox source list")
+        await (self.probes.start(source, failures) if failures else self.probes.stop(source))
 
     async def accept_quarantined(self, entry_id: int) -> int:
         """Let a quarantined thing through; the id of the event it is."""

@@ -23,6 +23,7 @@ from hookbox.errors import (
     Unintelligible,
 )
 from hookbox.flows.certificates import Certificates
+from hookbox.flows.probe import Probes
 from hookbox.flows.sources import Source
 from hookbox.flows.tally import Tally
 from hookbox.model import Admission, Delivery, Handshake, Rotten, Split
@@ -74,11 +75,12 @@ class Receiver:
         writer: Writer,
         tally: Tally,
         certificates: Certificates,
+        probes: Probes,
         clock: Clock,
         stored: Callable[[Collection[str]], None],
     ) -> None:
         self._writer, self._tally, self._certificates = writer, tally, certificates
-        self._clock, self._stored = clock, stored
+        self._probes, self._clock, self._stored = probes, clock, stored
 
     async def receive(self, source: Source, delivery: Delivery) -> Receipt:
         """Prove, split, store. Never raises for anything that a sender or the disk can do."""
@@ -101,6 +103,10 @@ class Receiver:
             return self._refuse(source, delivery, Refused(Reason.TOKEN_REUSED))
         if admission.new:
             self._stored({job for event in split.events for job in event.jobs})
+        if self._probes.of(source):
+            keys = [event.key for event in split.events]
+            if await self._probes.answer_busy(source, verified, keys):
+                return Receipt(outcome=Outcome.BUSY, retry_after_s=RETRY_SOON_S)
         return Receipt(
             outcome=_outcome(admission),
             admission=admission,

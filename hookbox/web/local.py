@@ -127,6 +127,10 @@ def _actions(runtime: Runtime) -> dict[str, Callable[[Fields], Awaitable[Fields]
             "listen": runtime.public_at,
         }
 
+    async def probe(fields: Fields) -> Fields:
+        await runtime.probe(str(fields["source"]), int(fields["failures"]))
+        return {}
+
     async def accept(fields: Fields) -> Fields:
         return {"event_id": await runtime.accept_quarantined(int(fields["id"]))}
 
@@ -144,6 +148,7 @@ def _actions(runtime: Runtime) -> dict[str, Callable[[Fields], Awaitable[Fields]
         "secret.set": set_secret,
         "secret.drop": drop_secret,
         "simulate": simulate,
+        "probe": probe,
         "quarantine.accept": accept,
         "quarantine.discard": discard,
     }

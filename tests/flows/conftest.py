@@ -12,6 +12,7 @@ import pytest
 
 from hookbox.clock import ManualClock
 from hookbox.flows.certificates import Certificates
+from hookbox.flows.probe import Probes
 from hookbox.flows.receive import Receiver
 from hookbox.flows.sources import Source, Sources
 from hookbox.flows.tally import Tally
@@ -38,6 +39,7 @@ class Box:
     tally: Tally
     sources: Sources
     receiver: Receiver
+    probes: Probes
     instance: int
     woken: list[None] = field(default_factory=list)
 
@@ -104,6 +106,7 @@ async def box(tmp_path: Path) -> AsyncIterator[Box]:
     tally = Tally(writer, clock)
     woken: list[None] = []
     certificates = Certificates(Net(), clock)
-    receiver = Receiver(writer, tally, certificates, clock, lambda _: woken.append(None))
-    yield Box(path, clock, writer, tally, live, receiver, instance, woken)
+    probes = Probes(writer, clock)
+    receiver = Receiver(writer, tally, certificates, probes, clock, lambda _: woken.append(None))
+    yield Box(path, clock, writer, tally, live, receiver, probes, instance, woken)
     await writer.stop()

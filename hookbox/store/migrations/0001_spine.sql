@@ -230,6 +230,32 @@ CREATE TABLE message_place (
   PRIMARY KEY (source_id, message_id)
 ) STRICT, WITHOUT ROWID;
 
+-- A probe tells a sender "our fault" on purpose and keeps what it does then. One at a time for a source.
+CREATE TABLE probe (
+  id INTEGER PRIMARY KEY,
+  source_id INTEGER NOT NULL REFERENCES source (id),
+  started_at INTEGER NOT NULL,
+  ends_at INTEGER NOT NULL,
+  failures INTEGER NOT NULL CHECK (failures > 0),
+  ended_at INTEGER,
+  outcome TEXT,
+  CHECK ((ended_at IS NULL) = (outcome IS NULL))
+) STRICT;
+
+CREATE UNIQUE INDEX probe_active ON probe (source_id) WHERE ended_at IS NULL;
+
+CREATE TABLE probe_request (
+  probe_id INTEGER NOT NULL REFERENCES probe (id),
+  number INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  received_at INTEGER NOT NULL,
+  signed_at INTEGER,
+  answered TEXT NOT NULL CHECK (answered IN ('busy', 'ok')),
+  headers TEXT NOT NULL,
+  body BLOB NOT NULL,
+  PRIMARY KEY (probe_id, number)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE cursor (
   source_id INTEGER PRIMARY KEY REFERENCES source (id),
   cursor TEXT NOT NULL,
