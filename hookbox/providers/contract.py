@@ -129,19 +129,24 @@ def no_options(provider: "Provider", table: Table) -> "Provider":
 class Provider:
     """One sender: how to prove, split and read what it sends, and what is known about it.
 
-    verify(delivery, trust, now) -> VerifiedDelivery; raises Refused. Signature first, freshness
-    second. split(verified) -> Split | Handshake; raises Unintelligible. normalize(event) ->
-    notifications, one per recipient, at least one; never raises for odd content that `split` let
-    pass. read_secret(text) -> key material; raises ConfigError for an empty or unusable secret,
-    naming the mend. configure(provider, table) -> the provider as this source uses it; takes the
-    keys of `options` out of the source's table; raises ConfigError. simulate(simulation) -> Signed;
-    raises OperatorError for a kind this sender does not have. `retry_schedule_s`: seconds between
-    attempts; empty where unknown. `retry_horizon_s`: first to last automatic attempt.
-    `needs_secret`: without one every delivery is told to come back; False where a certificate
-    proves the sender. `patience_s`: how long the sender waits for our answer. `kinds`: what
-    `simulate` can make. certificate_url(delivery, trust) -> where the certificate is that `verify`
-    needs, after everything that can be judged without it; raises Refused. `certificates`: the
-    directory to take it from instead of fetching it.
+    Functions, all pure:
+
+    - `configure(provider, table)`: the provider as this source uses it; takes the keys of
+      `options` out of the source's table. Raises ConfigError.
+    - `read_secret(text)`: key material. Raises ConfigError for an empty or unusable secret.
+    - `certificate_url(delivery, trust)`: where the certificate is that `verify` needs, after
+      everything that can be judged without it. Raises Refused.
+    - `verify(delivery, trust, now)`: signature first, freshness second. Raises Refused.
+    - `split(verified)`: its events, or the answer to a handshake. Raises Unintelligible.
+    - `normalize(event)`: notifications, one per recipient and at least one; never raises for odd
+      content that `split` let pass.
+    - `simulate(simulation)`: a correctly signed request of one of `kinds`. Raises OperatorError.
+
+    Facts: `retry_schedule_s` are the seconds between attempts, empty where unknown;
+    `retry_horizon_s` is from the first to the last automatic attempt; `patience_s` is how long the
+    sender waits for an answer. Without a secret a source that `needs_secret` tells everybody to
+    come back; a certificate proves the others. `certificates` is the directory to take it from
+    instead of fetching it.
     """
 
     name: str
