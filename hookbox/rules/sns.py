@@ -104,6 +104,10 @@ def envelope(body: bytes) -> Envelope:
         raise Refused(Reason.TOPIC_NOT_LISTED)
     if key_text(texts["MessageId"]) is None:
         raise Refused(Reason.ID_MALFORMED)
+    # Only the message may have several lines, and it comes first: so no two envelopes have one
+    # signed text, and nobody moves a line from one member into another.
+    if any("\n" in texts.get(name, "") for name in SIGNED[kind] if name != "Message"):
+        raise Refused(Reason.ENVELOPE_MALFORMED)
     return Envelope(
         type=MessageType(kind),
         message_id=texts["MessageId"],
