@@ -3,7 +3,7 @@
 Adding a provider is one file and one line in `PROVIDERS`.
 """
 
-from hookbox.providers import efa, emaildigit, hmac, sendgrid, ses, standardwebhooks, svix
+from hookbox.providers import efa, emaildigit, hmac, mailgun, sendgrid, ses, standardwebhooks, svix
 from hookbox.providers.contract import Provider
 from hookbox.providers.presets import PRESETS
 
@@ -15,6 +15,7 @@ PROVIDERS: dict[str, Provider] = {
         svix.PROVIDER,
         emaildigit.PROVIDER,
         sendgrid.PROVIDER,
+        mailgun.PROVIDER,
         ses.PROVIDER,
         hmac.PROVIDER,
         *PRESETS,

@@ -1,5 +1,6 @@
 """What the mail senders' readers share: when a fact advises suppression, and how extras look."""
 
+import re
 from collections.abc import Mapping
 
 from hookbox.model import BounceClass, Kind, RejectReason
@@ -10,6 +11,11 @@ from hookbox.rules.replies import Reply
 KNOWN_BAD = frozenset({RejectReason.BOUNCED, RejectReason.SPAM, RejectReason.UNSUBSCRIBED})
 
 Extras = Mapping[str, object]
+
+# The head of a received mail: what comes before its first empty line, within reason.
+HEAD_MAX = 65_536
+HEAD_END = re.compile(r"\r?\n\r?\n")
+MESSAGE_ID = re.compile(r"^message-id:\s*(<[^<>\s]{1,500}>)", re.IGNORECASE | re.MULTILINE)
 
 
 def advises_suppression(
@@ -73,3 +79,11 @@ def without_brackets(message_id: object) -> str | None:
     """An RFC 5322 Message-ID without its angle brackets."""
     text = plain_text(message_id, 500)
     return text.strip().removeprefix("<").removesuffix(">") or None if text else None
+
+
+def message_id_of(mail: object) -> str | None:
+    """The Message-ID, with its brackets, of a mail or of the head of one."""
+    if not isinstance(mail, str):
+        return None
+    found = MESSAGE_ID.search(HEAD_END.split(mail[:HEAD_MAX], maxsplit=1)[0])
+    return found[1] if found else None

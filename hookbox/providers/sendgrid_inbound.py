@@ -8,23 +8,16 @@ https://www.twilio.com/docs/sendgrid/for-developers/parsing-email (2026-09)
 """
 
 import json
-import re
 from collections.abc import Mapping
 
 from hookbox.errors import Unintelligible
 from hookbox.model import Kind, Notification, Split, SplitEvent, TimeSource
-from hookbox.providers.notices import present, without_brackets
+from hookbox.providers.notices import message_id_of, present, without_brackets
 from hookbox.rules.digest import Unreadable, digest_of, read_value, synthesised_key
 from hookbox.rules.multipart import form_object
 from hookbox.rules.reading import addresses, at, plain_text
 
 RAW_KIND = "inbound"
-
-# Where the head of a mail, or all of it, may be; the second is for posts of the raw message.
-HEADS = ("headers", "email")
-HEAD_MAX = 65_536
-HEAD_END = re.compile(r"\r?\n\r?\n")
-MESSAGE_ID = re.compile(r"^message-id:\s*(<[^<>\s]{1,500}>)", re.IGNORECASE | re.MULTILINE)
 
 Fields = Mapping[str, object]
 
@@ -80,10 +73,5 @@ def _recipients(fields: Fields) -> tuple[str, ...]:
 
 
 def _message_id(fields: Fields) -> str | None:
-    for name in HEADS:
-        mail = fields.get(name)
-        head = HEAD_END.split(mail[:HEAD_MAX], 1)[0] if isinstance(mail, str) else ""
-        found = MESSAGE_ID.search(head)
-        if found:
-            return found[1]
-    return None
+    """From the head of the mail, or from all of it where the raw message is posted."""
+    return message_id_of(fields.get("headers")) or message_id_of(fields.get("email"))

@@ -46,12 +46,18 @@ def parts(body: bytes) -> list[Part]:
     return [_part(piece) for piece in pieces[:-1]]
 
 
-def form_object(body: bytes) -> dict[str, object]:
-    """The parts as one object of texts; of two fields with one name the last counts.
+def texts(body: bytes) -> dict[str, str]:
+    """The fields that are no files; of two with one name the last counts.
 
-    A file is there by name, type, size and digest: its bytes stay in the body. Bytes that are no
-    UTF-8 become lone surrogates, so that nothing is lost and every text stays another.
+    Bytes that are no UTF-8 become lone surrogates, so that nothing is lost and every text stays
+    another.
     """
+    return {text(part.name): text(part.content) for part in parts(body) if part.filename is None}
+
+
+def form_object(body: bytes) -> dict[str, object]:
+    """The same and the files, each by its name, type, size and digest: the bytes stay where they
+    are."""
     return {text(part.name): _value(part) for part in parts(body)}
 
 

@@ -194,4 +194,5 @@ SECRETS: Mapping[str, str] = {sender.name: sender.secret for sender in SENDERS} 
         "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEt/pdMxJj0Glbky3fAIOWqeR7BT6M4n55DrcBYEmeANXSLgyc7jjNTeko"
         "ePC9K1vF2syMoX/Z4waZtaLIbSSOdw=="
     ),
+    "mailgun": SECRET,
 }
