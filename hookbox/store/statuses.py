@@ -1,4 +1,4 @@
-"""The rows behind recipient statuses and suppressions: read many, write those that changed.
+"""The rows behind recipient statuses: read many, write those that changed.
 
 Read-modify-write is safe here: only the writer's transaction comes this way, and there is one.
 """
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from hookbox.model import BounceClass, Kind
 from hookbox.rules.lifecycle import DELIVERED_RANK, SOFT_RANK, Status
-from hookbox.rules.suppression import Cause, Suppression
 from hookbox.store.connections import Transaction
 
 STATUSES = """
@@ -28,35 +27,16 @@ ON CONFLICT (source_id, message_id, recipient) DO UPDATE
 SET rank = excluded.rank, kind = excluded.kind, bounce_class = excluded.bounce_class,
   status_at = excluded.status_at, event_id = excluded.event_id
 """
-SUPPRESSIONS = """
-SELECT id, address, scope, reason, since, event_id, source_id, lifted_at
-FROM suppression
-WHERE address IN (SELECT value FROM json_each(:addresses))
-ORDER BY id
-"""
-OPEN_SUPPRESSION = """
-INSERT INTO suppression (address, scope, shown, reason, since, event_id, source_id)
-VALUES (:address, :scope, :shown, :reason, :since, :event_id, :source_id)
-RETURNING id
-"""
-EARLIER_REASON = """
-UPDATE suppression
-SET reason = :reason, since = :since, event_id = :event_id, source_id = :source_id
-WHERE id = :id
-"""
-ADD_CAUSE = """
-INSERT INTO suppression_cause (suppression_id, reason, since, event_id, source_id)
-VALUES (:id, :reason, :since, :event_id, :source_id)
-ON CONFLICT DO NOTHING
-"""
 SOFT_TIMES = f"""
 SELECT recipient, status_at FROM status
 WHERE recipient IN (SELECT value FROM json_each(:addresses)) AND rank = {SOFT_RANK}
 """
+# The end of the index for each address, however many messages were delivered to it.
 LAST_DELIVERED = f"""
-SELECT recipient, max(status_at) AS last FROM status
-WHERE recipient IN (SELECT value FROM json_each(:addresses)) AND rank = {DELIVERED_RANK}
-GROUP BY recipient
+SELECT value AS recipient, (
+  SELECT max(status_at) FROM status WHERE recipient = value AND rank = {DELIVERED_RANK}
+) AS last
+FROM json_each(:addresses)
 """
 
 
@@ -67,15 +47,6 @@ class StatusKey:
     source_id: int
     message_id: str
     recipient: str
-
-
-@dataclass(slots=True, kw_only=True)
-class Standing:
-    """Where one (address, scope) stands: the open suppression if there is one, the latest lift."""
-
-    id: int | None = None
-    suppression: Suppression | None = None
-    lifted_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,54 +85,6 @@ def save(transaction: Transaction, changed: Mapping[StatusKey, tuple[str, Status
     )  # fmt: skip
 
 
-def standings(
-    transaction: Transaction, addresses: Iterable[str]
-) -> dict[tuple[str, str], Standing]:
-    """(folded address, scope) -> where it stands; those never suppressed are missing."""
-    found: dict[tuple[str, str], Standing] = {}
-    place = {"addresses": json.dumps(sorted(set(addresses)))}
-    for row in transaction.execute(SUPPRESSIONS, place):
-        standing = found.setdefault((row["address"], row["scope"]), Standing())
-        if row["lifted_at"] is not None:
-            standing.lifted_at = max(row["lifted_at"], standing.lifted_at or 0)
-            continue
-        standing.id = row["id"]
-        standing.suppression = Suppression(
-            cause=Cause(row["reason"]),
-            at=row["since"],
-            event_id=row["event_id"],
-            source_id=row["source_id"],
-        )
-    return found
-
-
-def open_suppression(
-    transaction: Transaction, address: str, scope: str, shown: str, new: Suppression
-) -> int:
-    """Suppress; the row's id."""
-    place = {"address": address, "scope": scope, "shown": shown, **_fields(new)}
-    (row_id,) = transaction.execute(OPEN_SUPPRESSION, place).fetchone()
-    transaction.execute(ADD_CAUSE, {"id": row_id, **_fields(new)})
-    return int(row_id)
-
-
-def add_cause(transaction: Transaction, row_id: int, new: Suppression, *, earlier: bool) -> None:
-    """A further cause of an open suppression; `earlier`: it happened before the known one."""
-    place = {"id": row_id, **_fields(new)}
-    transaction.execute(ADD_CAUSE, place)
-    if earlier:
-        transaction.execute(EARLIER_REASON, place)
-
-
-def _fields(suppression: Suppression) -> dict[str, object]:
-    return {
-        "reason": suppression.cause,
-        "since": suppression.at,
-        "event_id": suppression.event_id,
-        "source_id": suppression.source_id,
-    }
-
-
 def delivered(transaction: Transaction, addresses: Iterable[str]) -> dict[str, Delivered]:
     """What the budget is reckoned with, for each of these folded addresses."""
     place = {"addresses": json.dumps(sorted(set(addresses)))}
@@ -171,7 +94,8 @@ def delivered(transaction: Transaction, addresses: Iterable[str]) -> dict[str, D
     last = {row["recipient"]: row["last"] for row in transaction.execute(LAST_DELIVERED, place)}
     return {
         address: Delivered(
-            soft_at=tuple(times), delivered_at=(last[address],) if address in last else ()
+            soft_at=tuple(times),
+            delivered_at=() if last[address] is None else (last[address],),
         )
         for address, times in soft.items()
     }

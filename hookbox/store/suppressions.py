@@ -12,21 +12,23 @@ from hookbox.errors import OperatorError
 from hookbox.rules.addresses import bare
 from hookbox.rules.folding import folded
 from hookbox.rules.suppression import Cause, Suppression
-from hookbox.store import ledger, statuses
+from hookbox.store import decisions
 from hookbox.store.connections import Transaction
+from hookbox.store.decisions import Verb, Word
+from hookbox.store.ratchet import Ratchet
 
 # A primary key look-up for each address of the list, whatever else is suppressed.
 VERDICTS = """
 SELECT wanted.key AS position, p.scope, p.reason, p.since, p.event_id, s.name AS source
 FROM json_each(:addresses) AS wanted
-CROSS JOIN suppression AS p ON p.address = wanted.value AND p.lifted_at IS NULL
+CROSS JOIN suppression AS p ON p.address = wanted.value AND p.lift_id IS NULL
 LEFT JOIN source AS s ON s.id = p.source_id
 WHERE :scope IS NULL OR p.scope IN ('', :scope)
 ORDER BY p.since
 """
 LIFT = """
-UPDATE suppression SET lifted_at = :now, lifted_by = :who, lift_reason = :reason
-WHERE address = :address AND scope = :scope AND lifted_at IS NULL
+UPDATE suppression SET lift_id = :lift_id
+WHERE address = :address AND scope = :scope AND lift_id IS NULL
 """
 
 CHUNK = 5_000  # addresses a statement: measured to be as quick as any larger number
@@ -109,34 +111,43 @@ def _verdicts(
     ]
 
 
-def add(transaction: Transaction, wanted: Iterable[Wanted]) -> int:
+def add(transaction: Transaction, wanted: Iterable[Wanted], verb: Verb, word: Word) -> int:
     """Suppress on a person's word; how many were not suppressed before.
 
-    An import keeps the earlier cause: what happened first stays the reason. Nothing here is undone
-    by an older lift: a person asks for it now.
+    What happened first stays the reason, so an import keeps an earlier cause. Nothing here is
+    undone by an older lift: a person asks for it now.
     """
-    added = 0
     asked = list(wanted)
+    added = 0
     for at in range(0, len(asked), CHUNK):
-        chunk = asked[at : at + CHUNK]
-        known = statuses.standings(transaction, [folded(each.address) for each in chunk])
-        for standing in known.values():
-            standing.lifted_at = None
-        for each in chunk:
-            new = Suppression(cause=each.cause, at=each.since)
-            told = ledger.ratchet(transaction, known, each.address, each.scope, new)
-            added += told.startswith("suppressed")
+        added += _add(transaction, asked[at : at + CHUNK], verb, word)
     return added
 
 
-def lift(
-    transaction: Transaction, address: str, scope: str, *, who: str, reason: str, now: int
-) -> None:
+def _add(transaction: Transaction, wanted: Sequence[Wanted], verb: Verb, word: Word) -> int:
+    decision_id = decisions.record(transaction, verb, word)
+    ratchet = Ratchet(transaction, [folded(each.address) for each in wanted])
+    told = [
+        ratchet.count(
+            each.address,
+            each.scope,
+            Suppression(cause=each.cause, at=each.since),
+            decision_id=decision_id,
+        )
+        for each in wanted
+    ]
+    ratchet.save()
+    return sum(each.startswith("suppressed") for each in told)
+
+
+def lift(transaction: Transaction, address: str, scope: str, word: Word) -> None:
     """A person takes an address off the list. Only what happens after this suppresses it again.
 
     Raises OperatorError when it is not on the list.
     """
-    place = {"address": folded(address), "scope": scope, "who": who, "reason": reason, "now": now}
+    key = folded(bare(address) or address)
+    lift_id = decisions.record(transaction, Verb.LIFT, word, address=key, scope=scope)
+    place = {"address": key, "scope": scope, "lift_id": lift_id}
     if transaction.execute(LIFT, place).rowcount < 1:
         where = f" in scope {scope!r}" if scope else ""
         raise OperatorError(

@@ -6,6 +6,7 @@ import pytest
 
 from hookbox.rules.suppression import Cause
 from hookbox.store import database, suppressions
+from hookbox.store.decisions import Verb, Word
 from hookbox.store.suppressions import Wanted
 from tests.cli.shell import Shell, delivery
 
@@ -20,7 +21,8 @@ def suppress(shell: Shell, *addresses: str, scope: str = "") -> None:
     ]
     shell.state.mkdir(exist_ok=True)
     with database.exclusive(shell.state) as run:
-        run(lambda transaction: suppressions.add(transaction, wanted))
+        word = Word(who="eve", reason="a test", at=SINCE)
+        run(lambda transaction: suppressions.add(transaction, wanted, Verb.ADD, word))
 
 
 def test_answer_names_the_event_behind_it(shell: Shell) -> None:

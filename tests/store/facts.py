@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from hookbox.model import BounceClass, Kind, Notification
 from hookbox.rules.suppression import Budget
-from hookbox.store import ledger, schema
+from hookbox.store import ledger, schema, suppressions
+from hookbox.store.decisions import Word
 from hookbox.store.ledger import Applied
 
 NOW = 1_700_000_000_000
@@ -86,6 +87,10 @@ class Ledger:
             (event_id, source_id, str(event_id)),
         )
 
+    def lift(self, address: str = "ann@example.com", *, at: int) -> None:
+        word = Word(who="eve", reason="asked", at=at)
+        suppressions.lift(self.connection, address, "", word)
+
     def rows(self, sql: str) -> list[tuple[object, ...]]:
         return [tuple(row) for row in self.connection.execute(sql)]
 
@@ -99,7 +104,7 @@ class Ledger:
     def suppressed(self) -> list[tuple[object, ...]]:
         return self.rows(
             "SELECT address, scope, reason, since FROM suppression"
-            " WHERE lifted_at IS NULL ORDER BY 1, 2"
+            " WHERE lift_id IS NULL ORDER BY 1, 2"
         )
 
     def effects(self) -> list[object]:

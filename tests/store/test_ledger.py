@@ -143,15 +143,23 @@ def test_first_cause_stays_and_later_ones_are_listed() -> None:
 def test_lift_holds_against_what_happened_before_it_only() -> None:
     ledger = Ledger()
     ledger.tell(said(Kind.COMPLAINED, at=NOW))
-    ledger.connection.execute(
-        "UPDATE suppression SET lifted_at = ?, lifted_by = 'eve', lift_reason = 'asked'",
-        (NOW + HOUR,),
-    )
+    ledger.lift(at=NOW + HOUR)
     ledger.tell(said(Kind.BOUNCED, at=NOW - DAY, bounce=HARD, message="m0"))
     assert ledger.suppressed() == []
     ledger.tell(said(Kind.BOUNCED, at=NOW + 2 * HOUR, bounce=HARD, message="m2"))
     assert [row[2] for row in ledger.suppressed()] == ["hard_bounce"]
     assert ledger.rows("SELECT count(*) FROM suppression") == [(2,)]
+
+
+def test_what_a_person_lifted_does_not_come_back_by_replay() -> None:
+    """However far ahead the sender's clock was: the person has seen this very event."""
+    ledger = Ledger()
+    ahead = said(Kind.COMPLAINED, at=NOW + 5 * HOUR)
+    event_id = ledger.tell(ahead)
+    ledger.lift(at=NOW + HOUR)
+    ledger.apply([Applied(event_id=event_id, source_id=1, notifications=(ahead,))])
+    assert ledger.suppressed() == []
+    assert ledger.effects() == ["still complained; complaint ignored: lifted by a person"]
 
 
 # --- the transient budget
@@ -244,6 +252,15 @@ def test_meaning_of_another_source_is_another_fact() -> None:
     assert ledger.effects() == ["status delivered", "status delivered"]
 
 
+def test_replay_of_a_fact_told_twice_still_counts_as_the_first() -> None:
+    ledger = Ledger()
+    fact = said(Kind.DELIVERED, meaning="x")
+    first = ledger.tell(fact)
+    ledger.tell(fact)
+    ledger.apply([Applied(event_id=first, source_id=1, notifications=(fact,))])
+    assert ledger.rows("SELECT event_id, counts FROM notification ORDER BY 1") == [(1, 1), (2, 0)]
+
+
 # --- every order
 
 kinds = st.sampled_from(list(Kind))
@@ -277,6 +294,21 @@ def test_any_order_and_repetition_ends_in_the_same_state(
     shuffled.tell_all([[each] for each in repeated[cut:]])
     assert shuffled.status() == straight.status()
     assert shuffled.suppressed() == straight.suppressed()
+
+
+@settings(max_examples=120)
+@given(st.lists(notifications, max_size=14), st.data())
+def test_many_events_in_one_transaction_come_to_the_same_as_one_each(
+    told: list[Notification], data: st.DataObject
+) -> None:
+    alone, together = Ledger(Budget(messages=2)), Ledger(Budget(messages=2))
+    for each in told:
+        alone.tell(each)
+    cut = data.draw(st.integers(0, len(told)))
+    together.tell_all([[each] for each in told[:cut]])
+    together.tell_all([[each] for each in told[cut:]])
+    for table in ("status", "suppression", "suppression_cause", "notification"):
+        assert together.rows(f"SELECT * FROM {table}") == alone.rows(f"SELECT * FROM {table}")
 
 
 @settings(max_examples=80)

@@ -27,6 +27,7 @@ CREATE TABLE delivery (
 ) STRICT;
 
 -- The content of an event is its own `content`, else the slice of its delivery's body, else that whole body.
+-- `place` is where its first application stands in the one order of applied events and decisions.
 CREATE TABLE event (
   id INTEGER PRIMARY KEY,
   source_id INTEGER NOT NULL,
@@ -46,6 +47,7 @@ CREATE TABLE event (
   duplicates INTEGER NOT NULL DEFAULT 0,
   last_duplicate_at INTEGER,
   content BLOB,
+  place INTEGER,
   CHECK ((slice_start IS NULL) = (slice_length IS NULL)),
   CHECK (state <> 'applied' OR kind IS NOT NULL)
 ) STRICT;
@@ -53,6 +55,7 @@ CREATE TABLE event (
 -- The one place that decides what is new.
 CREATE UNIQUE INDEX event_identity ON event (source_id, key);
 CREATE INDEX event_delivery ON event (delivery_id);
+CREATE UNIQUE INDEX event_place ON event (place) WHERE place IS NOT NULL;
 
 -- Senders that sign a token instead of the content: what each token vouched for first.
 CREATE TABLE token (
@@ -63,12 +66,16 @@ CREATE TABLE token (
   PRIMARY KEY (source_id, token)
 ) STRICT, WITHOUT ROWID;
 
+-- `address` is the folded recipient; `candidates` a JSON list of whom an ambiguous one may mean. A fact that was told
+-- under another key before does not count.
 CREATE TABLE notification (
   id INTEGER PRIMARY KEY,
   event_id INTEGER NOT NULL REFERENCES event (id),
   source_id INTEGER NOT NULL,
   message_id TEXT,
   recipient TEXT,
+  address TEXT,
+  candidates TEXT,
   kind TEXT NOT NULL,
   bounce_class TEXT CHECK (bounce_class IN ('hard', 'soft', 'block', 'undetermined')),
   reject_reason TEXT,
@@ -78,13 +85,14 @@ CREATE TABLE notification (
   suppress INTEGER NOT NULL CHECK (suppress IN (0, 1)),
   scope TEXT NOT NULL,
   meaning TEXT,
+  counts INTEGER NOT NULL CHECK (counts IN (0, 1)),
   effect TEXT NOT NULL
 ) STRICT;
 
 CREATE INDEX notification_event ON notification (event_id);
-CREATE INDEX notification_recipient ON notification (recipient) WHERE recipient IS NOT NULL;
+CREATE INDEX notification_address ON notification (address) WHERE address IS NOT NULL;
 -- One fact that a sender reports under two keys counts once.
-CREATE UNIQUE INDEX notification_meaning ON notification (source_id, meaning) WHERE meaning IS NOT NULL;
+CREATE UNIQUE INDEX notification_meaning ON notification (source_id, meaning) WHERE meaning IS NOT NULL AND counts = 1;
 
 -- The outbox. A running job belongs to (instance, token); finishing it needs both.
 CREATE TABLE job (
@@ -191,6 +199,19 @@ CREATE TABLE status (
 
 CREATE INDEX status_recipient ON status (recipient, rank, status_at);
 
+-- What persons decided about the ledger: who, when and why. `id` is its place in the one order of applied events and
+-- decisions.
+CREATE TABLE decision (
+  id INTEGER PRIMARY KEY,
+  verb TEXT NOT NULL CHECK (verb IN ('add', 'import', 'lift', 'forget', 'replay', 'rebuild')),
+  at INTEGER NOT NULL,
+  who TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  address TEXT,
+  scope TEXT,
+  event_id INTEGER
+) STRICT;
+
 -- A row is never deleted: a person's lift closes it, and what happens after the lift opens another.
 CREATE TABLE suppression (
   id INTEGER PRIMARY KEY,
@@ -201,25 +222,25 @@ CREATE TABLE suppression (
   since INTEGER NOT NULL,
   event_id INTEGER,
   source_id INTEGER REFERENCES source (id),
-  lifted_at INTEGER,
-  lifted_by TEXT,
-  lift_reason TEXT,
-  CHECK ((lifted_at IS NULL) = (lifted_by IS NULL)),
-  CHECK ((lifted_at IS NULL) = (lift_reason IS NULL))
+  lift_id INTEGER REFERENCES decision (id)
 ) STRICT;
 
-CREATE UNIQUE INDEX suppression_active ON suppression (address, scope) WHERE lifted_at IS NULL;
+CREATE UNIQUE INDEX suppression_active ON suppression (address, scope) WHERE lift_id IS NULL;
 CREATE INDEX suppression_address ON suppression (address);
 
--- Every cause that was ever heard of, the first one included.
+-- Every cause that was ever heard of, the first one included. What a person asked for has the decision behind it.
 CREATE TABLE suppression_cause (
   suppression_id INTEGER NOT NULL REFERENCES suppression (id),
   reason TEXT NOT NULL,
   since INTEGER NOT NULL,
   event_id INTEGER,
   source_id INTEGER REFERENCES source (id),
-  UNIQUE (suppression_id, reason, since, event_id)
+  decision_id INTEGER REFERENCES decision (id),
+  CHECK ((event_id IS NULL) = (decision_id IS NOT NULL))
 ) STRICT;
+
+CREATE UNIQUE INDEX suppression_cause_once ON suppression_cause (suppression_id, reason, coalesce(event_id, 0));
+CREATE INDEX suppression_cause_decision ON suppression_cause (decision_id) WHERE decision_id IS NOT NULL;
 
 -- What is needed to read a message's current state at its sender.
 CREATE TABLE message_place (
@@ -334,11 +355,12 @@ SELECT
   strftime('%Y-%m-%dT%H:%M:%fZ', p.since / 1000.0, 'unixepoch') AS since,
   p.event_id,
   s.name AS source,
-  strftime('%Y-%m-%dT%H:%M:%fZ', p.lifted_at / 1000.0, 'unixepoch') AS lifted_at,
-  p.lifted_by,
-  p.lift_reason
+  strftime('%Y-%m-%dT%H:%M:%fZ', d.at / 1000.0, 'unixepoch') AS lifted_at,
+  d.who AS lifted_by,
+  d.reason AS lift_reason
 FROM suppression AS p
-LEFT JOIN source AS s ON s.id = p.source_id;
+LEFT JOIN source AS s ON s.id = p.source_id
+LEFT JOIN decision AS d ON d.id = p.lift_id;
 
 CREATE VIEW quarantine AS
 SELECT
