@@ -7,7 +7,7 @@ proved is lost: what cannot be read, or trips over a mistake of ours, goes to qu
 
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -188,8 +188,7 @@ def _delivery_row(source: Source, verified: VerifiedDelivery, split: Split) -> D
         remote=delivery.remote,
         headers=json.dumps(_kept_headers(source, delivery)),
         body=delivery.body,
-        is_text=_is_text(delivery.body)
-        and all(_is_text(e.content) for e in split.events if e.content),
+        is_text=all(_is_text(content) for content in _shown(delivery, split)),
     )
 
 
@@ -199,6 +198,15 @@ def _kept_headers(source: Source, delivery: Delivery) -> Mapping[str, str]:
         return {}
     named = ((name.decode("latin-1"), value) for name, value in delivery.headers)
     return {name: value.decode("latin-1") for name, value in named if name in kept}
+
+
+def _shown(delivery: Delivery, split: Split) -> Iterator[bytes]:
+    """The contents that the views will show: each event's own, or else the body."""
+    own = [event.content for event in split.events if event.content is not None]
+    yield from own
+    yield from (piece.content for piece in split.rotten)
+    if len(own) < len(split.events):
+        yield delivery.body
 
 
 def _is_text(content: bytes) -> bool:
