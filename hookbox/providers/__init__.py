@@ -3,7 +3,17 @@
 Adding a provider is one file and one line in `PROVIDERS`.
 """
 
-from hookbox.providers import efa, emaildigit, hmac, mailgun, sendgrid, ses, standardwebhooks, svix
+from hookbox.providers import (
+    efa,
+    emaildigit,
+    hmac,
+    mailgun,
+    postmark,
+    sendgrid,
+    ses,
+    standardwebhooks,
+    svix,
+)
 from hookbox.providers.contract import Provider
 from hookbox.providers.presets import PRESETS
 
@@ -16,6 +26,7 @@ PROVIDERS: dict[str, Provider] = {
         emaildigit.PROVIDER,
         sendgrid.PROVIDER,
         mailgun.PROVIDER,
+        postmark.PROVIDER,
         ses.PROVIDER,
         hmac.PROVIDER,
         *PRESETS,

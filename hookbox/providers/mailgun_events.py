@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 
 from hookbox.model import Kind, Notification, RejectReason, TimeSource
-from hookbox.providers.mailgun_failures import Failure, Verdict, verdict
+from hookbox.providers.mailgun_failures import Failure, verdict
 from hookbox.providers.notices import (
+    UNKNOWN,
     Extras,
-    advises_suppression,
+    Verdict,
     present,
     reply_extras,
     scalars,
@@ -31,7 +32,6 @@ VERDICTS: Mapping[str, Verdict] = {
     "email_validation": Verdict(Kind.ACCOUNT),
     "trapped": Verdict(Kind.ACCOUNT),
 }
-UNKNOWN = Verdict(Kind.UNKNOWN)
 FAILED = "failed"
 
 Event = Mapping[str, object]
@@ -55,7 +55,7 @@ def read(event: Event) -> Notification:
         occurred_at=occurred_at,
         time_source=TimeSource.RECEIVED if occurred_at is None else TimeSource.EVENT,
         message_id=without_brackets(at(event, ("message", "headers", "message-id"))),
-        suppress=not several and advises_suppression(found.kind, found.bounce_class, found.reason),
+        suppress=found.suppress and not several,
         extras=_extras(event, told),
     )
 

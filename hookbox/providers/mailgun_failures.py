@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hookbox.model import BounceClass, Kind, RejectReason
+from hookbox.providers.notices import Verdict
 from hookbox.rules.replies import Reply, bounce_class
 
 # Codes of its own, for what it never tried, and how the reasons of these begin.
@@ -27,15 +28,6 @@ SUPPRESSIONS: Mapping[str, RejectReason] = {
     "suppress-complaint": RejectReason.SPAM,
 }
 BOUNCE_TYPES: Mapping[str, BounceClass] = {"hard": BounceClass.HARD, "soft": BounceClass.SOFT}
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of the message, and why."""
-
-    kind: Kind
-    bounce_class: BounceClass | None = None
-    reason: RejectReason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 
 from hookbox.model import Kind, Notification, TimeSource
-from hookbox.providers.mailgun_events import UNKNOWN, VERDICTS, number
-from hookbox.providers.mailgun_failures import Failure, Verdict, verdict
+from hookbox.providers.mailgun_events import VERDICTS, number
+from hookbox.providers.mailgun_failures import Failure, verdict
 from hookbox.providers.notices import (
+    UNKNOWN,
     Extras,
-    advises_suppression,
+    Verdict,
     message_id_of,
     present,
     reply_extras,
@@ -66,7 +67,7 @@ def _webhook(fields: Fields) -> Notification:
         occurred_at=occurred_at,
         time_source=TimeSource.RECEIVED if occurred_at is None else TimeSource.EVENT,
         message_id=without_brackets(fields.get("Message-Id") or _header(fields, "message-id")),
-        suppress=advises_suppression(found.kind, found.bounce_class, found.reason),
+        suppress=found.suppress,
         extras=_extras(fields, told),
     )
 

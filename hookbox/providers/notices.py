@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from hookbox.model import BounceClass, Kind, RejectReason
 from hookbox.rules.reading import plain_text
@@ -16,6 +17,22 @@ Extras = Mapping[str, object]
 HEAD_MAX = 65_536
 HEAD_END = re.compile(r"\r?\n\r?\n")
 MESSAGE_ID = re.compile(r"^message-id:\s*(<[^<>\s]{1,500}>)", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a message, how lasting that is, and why."""
+
+    kind: Kind
+    bounce_class: BounceClass | None = None
+    reason: RejectReason | None = None
+
+    @property
+    def suppress(self) -> bool:
+        return advises_suppression(self.kind, self.bounce_class, self.reason)
+
+
+UNKNOWN = Verdict(Kind.UNKNOWN)
 
 
 def advises_suppression(

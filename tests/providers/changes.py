@@ -58,7 +58,8 @@ def headers(good: dict[str, str], names: list[str]) -> Iterator[tuple[str, Heade
             ("twice, an empty one first", ("", value)),
         ):
             yield f"{name} {what}", [*others, *((name, each) for each in copies)]
-        yield f"{name} under its name with _", [*others, (name.replace("-", "_"), value)]
+        if "-" in name:
+            yield f"{name} under its name with _", [*others, (name.replace("-", "_"), value)]
 
 
 def flips(secretive: bytes) -> Iterator[tuple[str, bytes]]:

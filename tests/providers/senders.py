@@ -195,4 +195,5 @@ SECRETS: Mapping[str, str] = {sender.name: sender.secret for sender in SENDERS} 
         "ePC9K1vF2syMoX/Z4waZtaLIbSSOdw=="
     ),
     "mailgun": SECRET,
+    "postmark": f"hookbox:{SECRET}",
 }
