@@ -102,6 +102,7 @@ STANDARD = Sender(
 SENDERS = (
     STANDARD,
     Sender(name="svix", headers=_standard("svix"), signature="svix-signature", **WHSEC),
+    Sender(name="resend", headers=_standard("svix"), signature="svix-signature", **WHSEC),
     Sender(
         name="efa",
         message=_dotted,
