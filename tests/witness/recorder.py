@@ -142,6 +142,15 @@ class Control(ctypes.Structure):
         with path.open("r+b") as file:
             return cls.from_buffer(mmap.mmap(file.fileno(), 0))
 
+    def count(self, call: str) -> int:
+        """How many `sync` or `write` calls were made."""
+        return int(self.syncs if call == "sync" else self.writes)
+
+    def fault(self, call: str) -> Fault:
+        """The fault of `sync` or `write` calls."""
+        chosen: Fault = self.sync if call == "sync" else self.write
+        return chosen
+
     def fail_only(self, files: str) -> None:
         """Faults hit `all` files, the `wal`, or all but the WAL (`database`)."""
         self.only = ("all", "wal", "database").index(files)

@@ -28,6 +28,7 @@ STANDIN = (sys.executable, str(Path(__file__).with_name("standin.py")))
 # Below the range from which Linux takes the ports of outgoing connections (32768 and up): a client
 # of a killed server must never be given the port that the next server wants.
 _PORTS = range(20_000, 32_000)
+_given: set[int] = set()
 _START_MAX_S = 20.0
 _STOP_MAX_S = 20.0
 
@@ -38,13 +39,16 @@ def free_port() -> int:
     Not from the seeded generator: runs at the same time must differ.
     """
     for port in random.SystemRandom().sample(_PORTS, 100):
+        if port in _given:  # to a server that has not started yet
+            continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-            return port
+        _given.add(port)
+        return port
     raise RuntimeError("100 ports tried, none free")
 
 

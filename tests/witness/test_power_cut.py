@@ -4,11 +4,13 @@ Each run is recorded once; the disks that a cut could have left are rebuilt from
 hundred and thousand. The planted faults at the end show that a loss is seen when there is one.
 """
 
+import contextlib
 import errno
 import itertools
 import random
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -25,7 +27,7 @@ STATES = 5_000
 CHECKPOINTS = 20
 ROUNDS_MAX = 120
 FORGETFUL_MODES = ("drop", "ops", "torn")  # to keep all is no power cut, and says nothing new
-INDEXES = 300  # each call up to this one fails once
+INDEXES = 300  # so many calls, and each fails once
 APART = 50  # so many calls lie between two faults of one run: by then it has recovered
 RECOVERED_MAX_S = 40.0
 
@@ -105,7 +107,7 @@ def fail_for_a_while(
     server: Server, recording: Recording, call: str, error: int, files: str
 ) -> None:
     """Load while all is well, while every such call fails, and once it stores again."""
-    fault = getattr(recording.control, call)
+    fault = recording.control.fault(call)
     recording.control.fail_only(files)
     with server:
         load(server.port, itertools.islice(hooks("well"), 1_500), connections=8)
@@ -137,43 +139,67 @@ def test_no_acknowledged_event_is_lost_when(
 # ---- a disk that fails once, at every call
 
 
-def start_somehow(server: Server) -> None:
-    """A start that meets a fault may fail; the next one does not meet the same."""
-    for _ in range(INDEXES // APART + 1):
-        try:
+CALLS = [pytest.param("sync", id="sync"), pytest.param("write", id="write")]
+
+
+def fail_starts(server: Server, recording: Recording, call: str, indexes: Iterable[int]) -> None:
+    """Let a first start fail at each of these calls, until it is up before it makes so many.
+
+    What a failed start leaves is what the next one finds.
+    """
+    for index in indexes:
+        before = recording.control.count(call)
+        at = before + index
+        recording.control.fault(call).set(errno.EIO, first=at, last=at)
+        with contextlib.suppress(RuntimeError):
             server.start()
-        except RuntimeError:
-            continue
-        return
-    raise AssertionError(f"does not start:\n{server.log_text()[-2000:]}")
+        if server.exit_code is None:
+            server.kill()
+            if recording.control.count(call) < at:
+                return
+            shutil.rmtree(server.state)
+    raise AssertionError("a start makes more calls than were tried")
 
 
-def fail_at(server: Server, recording: Recording, call: str, error: int, first: int) -> Survey:
-    """One run in which the calls `first`, `first + APART`, ... fail; starting counts as well."""
-    getattr(recording.control, call).set(error, first=first, last=INDEXES, step=APART)
+@pytest.mark.parametrize("call", CALLS)
+def test_start_that_failed_at_any_call_can_be_tried_again(
+    recorded: MakeRecorded, call: str
+) -> None:
+    pairs = [recorded(), recorded()]
+    with ThreadPoolExecutor(2) as pool:
+        for first, pair in enumerate(pairs, 1):
+            pool.submit(fail_starts, *pair, call, range(first, INDEXES, 2))
+    for server, _ in pairs:
+        with server:
+            report = load(server.port, itertools.islice(hooks("start"), 20))
+        assert report.words == {"accepted": 20}
+
+
+def fail_at(server: Server, recording: Recording, call: str, first: int) -> Survey:
+    """One run in which the calls `first`, `first + APART`, ... after the start fail."""
+    server.start()
+    started = recording.control.count(call)
+    last = started + INDEXES
+    recording.control.fault(call).set(errno.EIO, first=started + first, last=last, step=APART)
     for number in itertools.count():
-        if server.exit_code is not None or not number:
-            start_somehow(server)
-        load(server.port, itertools.islice(hooks(f"n{number}"), 40), connections=4)
-        if getattr(recording.control, f"{call}s") > INDEXES + APART:
+        load(server.port, itertools.islice(hooks(f"n{number}"), 20), connections=4)
+        if recording.control.count(call) > last:
             break
-        time.sleep(0.02)
+        recover(server)
     server.kill()
     found = surveyed(recording, 40, workers=1)
     recording.trace.unlink()  # 50 of them would fill the memory
     return found
 
 
-@pytest.mark.parametrize(("call", "error"), [("sync", errno.EIO), ("write", errno.EIO)])
-def test_no_acknowledged_event_is_lost_when_any_one_call_fails(
-    recorded: MakeRecorded, call: str, error: int
+@pytest.mark.parametrize("call", CALLS)
+def test_no_acknowledged_event_is_lost_when_any_call_fails(
+    recorded: MakeRecorded, call: str
 ) -> None:
-    """Calls 1 to 300, migration and checkpoints among them; each fails in one of 50 runs."""
-    made = [recorded() for _ in range(APART)]
+    """Each of 300 calls of a receiver at work fails in one of 50 runs."""
+    pairs = [recorded() for _ in range(APART)]
     with ThreadPoolExecutor(2) as pool:
-        runs = [
-            pool.submit(fail_at, *each, call, error, first) for first, each in enumerate(made, 1)
-        ]
+        runs = [pool.submit(fail_at, *pair, call, first) for first, pair in enumerate(pairs, 1)]
     found = {first: run.result() for first, run in enumerate(runs, 1)}
     wrong = [f"{call} {first}: {each}" for first, each in found.items() if each.complaints]
     assert not wrong, "\n".join(wrong)
@@ -219,5 +245,5 @@ def test_witness_sees_a_swallowed_commit_error(recorded: MakeRecorded) -> None:
 
 
 def test_witness_sees_a_swallowed_commit_error_of_one_call(recorded: MakeRecorded) -> None:
-    found = fail_at(*recorded((*STANDIN, "swallow")), "sync", errno.EIO, 40)
+    found = fail_at(*recorded((*STANDIN, "swallow")), "sync", 40)
     assert found.lossy["keep"] > 0
