@@ -7,7 +7,7 @@ proved is lost: what cannot be read, or trips over a mistake of ours, goes to qu
 
 import json
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -186,18 +186,19 @@ def _delivery_row(source: Source, verified: VerifiedDelivery, split: Split) -> D
         via=delivery.via,
         verified_by=verified.slot,
         remote=delivery.remote,
-        headers=json.dumps(_kept_headers(source, delivery)),
+        headers=_kept_headers(source, delivery),
         body=delivery.body,
         is_text=all(_is_text(content) for content in _shown(delivery, split)),
     )
 
 
-def _kept_headers(source: Source, delivery: Delivery) -> Mapping[str, str]:
+def _kept_headers(source: Source, delivery: Delivery) -> str:
+    """What the provider will want to read again, as a JSON object."""
     kept = source.provider.headers_kept
     if not kept:
-        return {}
+        return "{}"
     named = ((name.decode("latin-1"), value) for name, value in delivery.headers)
-    return {name: value.decode("latin-1") for name, value in named if name in kept}
+    return json.dumps({name: value.decode("latin-1") for name, value in named if name in kept})
 
 
 def _shown(delivery: Delivery, split: Split) -> Iterator[bytes]:

@@ -275,6 +275,8 @@ class Writer:
 
 
 def _sum(parts: Sequence[Admission]) -> Admission:
+    if len(parts) == 1:
+        return parts[0]
     return Admission(
         new=sum(part.new for part in parts),
         duplicate=sum(part.duplicate for part in parts),

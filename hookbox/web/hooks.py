@@ -90,7 +90,7 @@ async def _post(
         return
     delivery = Delivery(
         source=source.name,
-        headers=tuple((name, value) for name, value in headers),
+        headers=tuple(headers),
         body=body,
         received_at=runtime.clock.now(),
         query=scope["query_string"],
