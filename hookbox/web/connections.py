@@ -50,8 +50,9 @@ class Limits:
     # 400 connections, each with 16 KB of head and the parser's state, are about 10 MB, and leave
     # more than half of the usual 1,024 file descriptors to the rest of the box.
     connections_max: int = 400
-    # Bodies not yet answered, all together: 16 of the largest at once, which a small box can give.
-    held_bytes_max: int = 16 * MIB
+    # Bodies not yet answered, all together: eight of the largest at once, or 13 batches of 1,000
+    # events. What is evicted is gone a moment later, so the true use is up to twice as much.
+    held_bytes_max: int = 8 * MIB
 
     # How exactly deadlines are kept. Looking at 400 connections four times a second costs nothing;
     # a timer for each phase of each request would cost a tenth of the whole answer.

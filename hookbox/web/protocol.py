@@ -208,6 +208,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def evict(self) -> None:
         self._phase = self._settled = "parting"
+        if self.cycle is not None:
+            self.cycle.body.clear()  # the app lets go of it a turn later, when others have come
         self.transport.abort()
 
     # Deadlines and refusals

@@ -21,6 +21,7 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 # How an attack begins, and what it goes on with.
 SLOW_HEAD = (HEAD, b"X-A: b\r\n")
 SLOW_BODY = (HEAD + b"Content-Length: 100000\r\n\r\n", b"x")
+HOARD = (HEAD + b"Content-Length: 1000000\r\n\r\n" + b"x" * 990_000, b"x")
 GREEDY = {
     "body of a said length": (HEAD + b"Content-Length: 300000000\r\n\r\n", b"x" * 65_536),
     "body in chunks": (CHUNKED, b"10000\r\n" + b"x" * 65_536 + b"\r\n"),

@@ -24,11 +24,13 @@ from hookbox.web.sockets import bind, inherited_sockets
 
 
 async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    parts = []  # kept until the last one is there, as a receiver must that verifies the whole
     more = True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             return
+        parts.append(message["body"])
         more = message["more_body"]
     body = b"" if scope["method"] == "HEAD" else b'{"status":"accepted"}'
     headers = [(b"content-length", b"%d" % len(body))]
