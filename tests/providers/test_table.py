@@ -1,0 +1,32 @@
+"""The README tells of every provider what it declares, and its examples work."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hookbox import assembly
+from hookbox.settings import parse
+from tests.providers.table import rows
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def test_table_of_providers_is_what_they_declare() -> None:
+    """When this fails: python -m tests.providers.table prints what belongs there."""
+    lines = README.read_text().splitlines()
+    start = lines.index(rows()[0])
+    end = next(n for n in range(start, len(lines)) if not lines[n].startswith("|"))
+    assert lines[start:end] == rows()
+
+
+def test_every_configuration_in_the_readme_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    examples = re.findall(r"```toml\n(.*?)```", README.read_text(), re.DOTALL)
+    assert examples
+    for example in examples:
+        for name in re.findall(r'"env:([A-Z_]+)"', example):
+            monkeypatch.setenv(name, "a secret of thirty-two letters ..")
+        settings = parse(example, Path("hookbox.toml"), Path("state"))
+        assert assembly.live_sources(settings, {}, {}).keys() == {
+            source.name for source in settings.sources
+        }
