@@ -17,6 +17,7 @@ from hookbox.clock import Clock
 from hookbox.errors import OperatorError
 from hookbox.flows import confirm, work
 from hookbox.flows.certificates import Certificates
+from hookbox.flows.decisions import Decisions
 from hookbox.flows.lane import Lane, LaneRunner
 from hookbox.flows.probe import Probes
 from hookbox.flows.receive import Receiver
@@ -28,9 +29,10 @@ from hookbox.model import Kind, Slot
 from hookbox.net import Net
 from hookbox.providers.contract import Signed
 from hookbox.settings import Settings
-from hookbox.store import database, quarantine, schema, secrets, sources
+from hookbox.store import bearer, database, quarantine, schema, secrets, sources
 from hookbox.store.connections import Transaction
 from hookbox.store.lock import Lock
+from hookbox.store.reader import Reader
 from hookbox.store.secrets import Seal
 from hookbox.store.writer import Writer
 
@@ -76,6 +78,7 @@ class Runtime:
         self.sources = Sources()
         self.lock = Lock(settings.state)
         self.writer = Writer(settings.state / database.FILE_NAME, clock)
+        self.reader = Reader(settings.state / database.FILE_NAME)
         self.tally = Tally(self.writer, clock)
         self.simulations = Simulations(clock)
         self.net = Net()
@@ -83,7 +86,9 @@ class Runtime:
         self.probes = Probes(self.writer, clock)
         self.receiver: Receiver
         self.worker: Worker
+        self.decisions: Decisions
         self.seal: Seal
+        self.token: str  # what callers of the private port show
         self._tasks: list[asyncio.Task[None]] = []
         self._workers: list[asyncio.Task[None]] = []
         self.lanes: dict[str, LaneRunner] = {}
@@ -107,7 +112,9 @@ class Runtime:
     async def _open(self) -> None:
         schema.prepare(self.settings.state / database.FILE_NAME)
         self.seal = secrets.load_seal(self.settings.state)
+        self.token = bearer.ensured(self.settings.state)
         await self.writer.start()
+        await self.reader.start()
         instance = await self.writer.write(sources.next_instance)
         taken = await self.writer.write(
             partial(work.take_back, instance=instance, now=self.clock.now())
@@ -119,6 +126,7 @@ class Runtime:
         self.receiver = Receiver(
             self.writer, self.tally, self.certificates, self.probes, self.clock, self._wake
         )
+        self.decisions = Decisions(self.writer, self.clock, self.worker.wake)
         await self._adopt(self.settings)
         await self.probes.resume()
         confirming = Lane(
@@ -183,6 +191,7 @@ class Runtime:
             await self._settle()
             await self.tally.flush()
         await self.certificates.stop()
+        await self.reader.stop()
         await self.writer.stop()
         self.lock.release()
 
@@ -229,6 +238,10 @@ class Runtime:
             await self.change_secrets(
                 lambda t: secrets.put(t, owner(source), Slot.CURRENT, sealed, now)
             )
+
+    def renew_token(self) -> None:
+        """From now on the private port asks for another token."""
+        self.token = bearer.renew(self.settings.state)
 
     async def drop_secret(self, source: str, slot: Slot) -> None:
         """Forget one slot of a source."""

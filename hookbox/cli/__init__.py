@@ -23,11 +23,13 @@ COMMANDS = {
     "source": "The senders: list, show, add",
     "secret": "What senders sign with: set, rotate, drop, list",
     "simulate": "Send the box a correctly signed event and follow it",
-    "events": "What came in, and what it says",
+    "events": "What came in, what it says, and second chances",
     "quarantine": "What was set aside: look, accept, discard",
+    "recipients": "How far each message got, and the story of one address",
     "suppressions": "Who must not be mailed: check, list, import, add, lift",
     "refusals": "Who was turned away, and why",
     "stats": "Each source in one line",
+    "token": "What programs show at the private port",
 }
 
 

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 import click
 
-from hookbox.cli import options, terminal
+from hookbox.cli import door, options, person, terminal
 from hookbox.cli.box import Box, pass_box, unknown_source
 from hookbox.cli.nouns import Noun
 from hookbox.cli.terminal import Column
 from hookbox.errors import OperatorError
 from hookbox.model import Kind
-from hookbox.store import database, views
+from hookbox.store import database, reprocess, views
+from hookbox.store.connections import Transaction
 from hookbox.store.views import EventFilter, Line, Page
 
 STATES = ("pending", "applied", "quarantined", "failed")
@@ -56,7 +57,7 @@ ATTEMPTS = (
 
 @click.group(cls=Noun)
 def command() -> None:
-    """Events: list them, or show one in full.
+    """Events: list them, show one in full, give one a second chance.
 
     \b
     hookbox events --kind bounced --since 2h
@@ -127,6 +128,51 @@ def show_event(box: Box, event_id: int, as_json: bool) -> None:
     terminal.section("What was done about it", outbox, OUTBOX)
     terminal.section("Attempts", attempts, ATTEMPTS)
     terminal.content(event["content"])
+
+
+@command.command("replay")
+@click.argument("event_id", metavar="ID", type=int)
+@person.reason("Why; kept with your name.", default="asked for on the command line")
+@options.as_json
+@pass_box
+def replay_event(box: Box, event_id: int, reason: str, as_json: bool) -> None:
+    """Have an event applied once more, after a mend for example. Nothing is counted twice.
+
+    \b
+    hookbox events replay 17
+    """
+    word = person.word(box, reason)
+
+    def replay(transaction: Transaction) -> door.Fields:
+        return {"replay": reprocess.replay(transaction, event_id, word)}
+
+    fields = {"event_id": event_id, "who": word.who, "reason": reason}
+    number = door.change(box, "events.replay", fields, replay)["replay"]
+    if as_json:
+        terminal.as_json([{"event_id": event_id, "target": reprocess.APPLY, "replay": number}])
+        return
+    click.echo(f"event {event_id} is queued, replay {number}; see: hookbox events show {event_id}")
+
+
+@command.command("forget")
+@click.argument("key")
+@click.option("--source", required=True, metavar="NAME", help="Whose event it is.")
+@person.reason("Why; kept with your name.")
+@pass_box
+def forget_event(box: Box, key: str, source: str, reason: str) -> None:
+    """Let the sender's own replay of an event be news. What is stored of it stays.
+
+    \b
+    hookbox events forget evt_41 --source demo --reason "read wrongly before the mend"
+    """
+    word = person.word(box, reason)
+
+    def forget(transaction: Transaction) -> door.Fields:
+        return {"event_id": reprocess.forget(transaction, source, key, word)}
+
+    fields = {"source": source, "key": key, "who": word.who, "reason": reason}
+    event_id = door.change(box, "events.forget", fields, forget)["event_id"]
+    click.echo(f"event {event_id} keeps what it led to; {key} is a new event when it comes again")
 
 
 def _facts(event: Line) -> Iterator[tuple[str, str]]:

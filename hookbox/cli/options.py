@@ -47,12 +47,12 @@ def paged(function: Callable[..., None]) -> Callable[..., None]:
     return with_page
 
 
-def tell_of_more(found: Sequence[Line], page: Page) -> None:
+def tell_of_more(found: Sequence[Line], page: Page, by: str = "id") -> None:
     """Where a page is full there may be more, and this is how to see it."""
     if len(found) < page.limit:
         return
     where = "--before" if page.after is None else "--after"
-    terminal.say(f"there may be more: {where} {found[0 if page.after is None else -1]['id']}")
+    terminal.say(f"there may be more: {where} {found[0 if page.after is None else -1][by]}")
 
 
 def _source_names(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:

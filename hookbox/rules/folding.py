@@ -9,6 +9,8 @@ letters of other scripts stay apart.
 import re
 import unicodedata
 
+from hookbox.rules.addresses import bare
+
 ATOM = re.compile(r'"([^"\\\s@(),:;<>\[\]]+)"')
 
 
@@ -21,6 +23,11 @@ def folded(address: str) -> str:
     if quoted and not quoted[1].startswith(".") and not quoted[1].endswith("."):
         local = quoted[1]  # "ann"@ is ann@ in needless quotes
     return unicodedata.normalize("NFC", local.lower()) + at + _folded_domain(domain)
+
+
+def meant(text: str) -> str:
+    """The key of the address that a person asks about, who may write `Ann <ann@example.com>`."""
+    return folded(bare(text) or text.strip())
 
 
 def _folded_domain(domain: str) -> str:

@@ -106,7 +106,7 @@ def in_transaction(connection: sqlite3.Connection, work: Callable[[Transaction],
     return result
 
 
-class WriterConnection(aiosqlite.Connection):
+class ThreadConnection(aiosqlite.Connection):
     """aiosqlite's connection, with one more verb: a whole transaction as one call on its thread.
 
     A statement per await would cost a thread hop each and could be cancelled half-way, leaving
@@ -120,10 +120,35 @@ class WriterConnection(aiosqlite.Connection):
         return result
 
 
+class WriterConnection(ThreadConnection):
+    """The one connection that writes and checkpoints."""
+
+
+async def open_reader(path: Path) -> ThreadConnection:
+    """A connection that can only look. Raises StoreError."""
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None
+        )
+        connection.row_factory = sqlite3.Row
+        return connection
+
+    reader = ThreadConnection(connect, iter_chunk_size=64)
+    with named(path):
+        await reader
+        try:
+            await reader.run(
+                lambda connection: connection.executescript(PRAGMAS + "PRAGMA query_only = ON;")
+            )
+        except BaseException:
+            await reader.close()  # its thread would keep the process from ending
+            raise
+    return reader
+
+
 async def open_writer(path: Path) -> WriterConnection:
-    """The one connection that writes and checkpoints. Raises StoreError when its settings are not
-    in force.
-    """
+    """Raises StoreError when the settings that the promises rest on are not in force."""
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(path, isolation_level=None, cached_statements=256)

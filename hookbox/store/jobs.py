@@ -80,6 +80,7 @@ REPLAY = """
 INSERT INTO job (event_id, target, replay, run_at)
 SELECT :event_id, :target, coalesce(max(replay), -1) + 1, :now
 FROM job WHERE event_id = :event_id AND target = :target
+RETURNING replay
 """
 UNFINISHED = """
 SELECT state FROM job
@@ -212,6 +213,8 @@ def unfinished(transaction: Transaction, event_id: int, target: str) -> str | No
     return None if row is None else str(row["state"])
 
 
-def replay(transaction: Transaction, event_id: int, target: str, now: int) -> None:
-    """Queue the event for `target` once more, under the next replay number."""
-    transaction.execute(REPLAY, {"event_id": event_id, "target": target, "now": now})
+def replay(transaction: Transaction, event_id: int, target: str, now: int) -> int:
+    """Queue the event for `target` once more; the number of the replay."""
+    place = {"event_id": event_id, "target": target, "now": now}
+    (number,) = transaction.execute(REPLAY, place).fetchone()
+    return int(number)

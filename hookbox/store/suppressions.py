@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hookbox.errors import OperatorError
 from hookbox.rules.addresses import bare
-from hookbox.rules.folding import folded
+from hookbox.rules.folding import folded, meant
 from hookbox.rules.suppression import Cause, Suppression
 from hookbox.store import decisions
 from hookbox.store.connections import Transaction
@@ -145,7 +145,7 @@ def lift(transaction: Transaction, address: str, scope: str, word: Word) -> None
 
     Raises OperatorError when it is not on the list.
     """
-    key = folded(bare(address) or address)
+    key = meant(address)
     lift_id = decisions.record(transaction, Verb.LIFT, word, address=key, scope=scope)
     place = {"address": key, "scope": scope, "lift_id": lift_id}
     if transaction.execute(LIFT, place).rowcount < 1:

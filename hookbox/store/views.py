@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
+from hookbox.rules.folding import meant
 from hookbox.store.connections import Transaction
 
 Value = str | int | float | None
@@ -27,9 +28,7 @@ EVENT_CONDITIONS = {
     "kind": "kind = :kind",
     "state": "state = :state",
     "key": "key = :key",
-    "recipient": (
-        "id IN (SELECT event_id FROM notifications WHERE recipient = :recipient COLLATE NOCASE)"
-    ),
+    "recipient": "id IN (SELECT event_id FROM notification WHERE address = :recipient)",
     "since": "received_at >= :since",
 }
 QUARANTINE = """
@@ -153,33 +152,35 @@ def iso(instant: int) -> str:
 def events(transaction: Transaction, wanted: EventFilter, page: Page) -> list[Line]:
     """A page of events."""
     asked = {name: value for name, value in asdict(wanted).items() if value is not None}
-    return _page(transaction, EVENTS, [EVENT_CONDITIONS[name] for name in asked], asked, page)
+    if wanted.recipient is not None:
+        asked["recipient"] = meant(wanted.recipient)
+    return read_page(transaction, EVENTS, [EVENT_CONDITIONS[name] for name in asked], asked, page)
 
 
 def event(transaction: Transaction, event_id: int) -> Line | None:
     """One event, None when there is no such."""
-    return _first(transaction, EVENTS + "WHERE id = :id", {"id": event_id})
+    return read_first(transaction, EVENTS + "WHERE id = :id", {"id": event_id})
 
 
 def event_by_key(transaction: Transaction, source: str, key: str) -> Line | None:
     """The event with this identity, None while there is none."""
     place = {"source": source, "key": key}
-    return _first(transaction, EVENTS + "WHERE source = :source AND key = :key", place)
+    return read_first(transaction, EVENTS + "WHERE source = :source AND key = :key", place)
 
 
 def notifications(transaction: Transaction, event_id: int) -> list[Line]:
     """What one event says, recipient by recipient."""
-    return _all(transaction, NOTIFICATIONS_OF, {"event_id": event_id})
+    return read_all(transaction, NOTIFICATIONS_OF, {"event_id": event_id})
 
 
 def outbox(transaction: Transaction, event_id: int) -> list[Line]:
     """What was to be done about one event."""
-    return _all(transaction, OUTBOX_OF, {"event_id": event_id})
+    return read_all(transaction, OUTBOX_OF, {"event_id": event_id})
 
 
 def attempts(transaction: Transaction, event_id: int) -> list[Line]:
     """Every recorded try at it."""
-    return _all(transaction, ATTEMPTS_OF, {"event_id": event_id})
+    return read_all(transaction, ATTEMPTS_OF, {"event_id": event_id})
 
 
 def quarantine(
@@ -188,23 +189,23 @@ def quarantine(
     """A page of what was set aside; what a person has decided already only with `resolved`."""
     conditions = [] if resolved else ["resolved_at IS NULL"]
     conditions += [] if source is None else ["source = :source"]
-    return _page(transaction, QUARANTINE, conditions, {"source": source}, page)
+    return read_page(transaction, QUARANTINE, conditions, {"source": source}, page)
 
 
 def quarantined(transaction: Transaction, entry_id: int) -> Line | None:
     """One thing that was set aside, None when there is no such."""
-    return _first(transaction, QUARANTINE + "WHERE id = :id", {"id": entry_id})
+    return read_first(transaction, QUARANTINE + "WHERE id = :id", {"id": entry_id})
 
 
 def refusals(transaction: Transaction, source: str | None, since: str, limit: int) -> list[Line]:
     """The newest refusals, a line for each minute, oldest first."""
     values = {"source": source, "since": _minute(since), "limit": limit}
-    return _all(transaction, REFUSALS, values)[::-1]
+    return read_all(transaction, REFUSALS, values)[::-1]
 
 
 def refusal_sums(transaction: Transaction, source: str | None, since: str) -> list[Line]:
     """Refusals since an instant, a line for each source and reason."""
-    return _all(transaction, REFUSAL_SUMS, {"source": source, "since": _minute(since)})
+    return read_all(transaction, REFUSAL_SUMS, {"source": source, "since": _minute(since)})
 
 
 def _minute(since: str) -> str:
@@ -213,17 +214,17 @@ def _minute(since: str) -> str:
 
 def secrets(transaction: Transaction) -> list[Line]:
     """What the sealed store holds and since when; never the secrets."""
-    return _all(transaction, SECRETS, {})
+    return read_all(transaction, SECRETS, {})
 
 
 def secret_uses(transaction: Transaction) -> list[Line]:
     """How many deliveries each slot of each source proved, and when the last."""
-    return _all(transaction, SECRET_USES, {})
+    return read_all(transaction, SECRET_USES, {})
 
 
 def stats(transaction: Transaction, now: int) -> list[Line]:
     """One line for each source that was ever served."""
-    return _all(transaction, STATS, {"now": now, "since_minute": now // 60_000 - DAY_MINUTES})
+    return read_all(transaction, STATS, {"now": now, "since_minute": now // 60_000 - DAY_MINUTES})
 
 
 def sources(transaction: Transaction) -> list[str]:
@@ -231,7 +232,7 @@ def sources(transaction: Transaction) -> list[str]:
     return [str(row["name"]) for row in transaction.execute(SOURCES)]
 
 
-def _page(
+def read_page(
     transaction: Transaction,
     chosen: str,
     conditions: Sequence[str],
@@ -244,14 +245,16 @@ def _page(
     where = " AND ".join([*conditions, *bounds]) or "TRUE"
     order = "DESC" if page.after is None else "ASC"
     statement = f"{chosen} WHERE {where} ORDER BY id {order} LIMIT :limit"
-    lines = _all(transaction, statement, {**values, **asdict(page)})
+    lines = read_all(transaction, statement, {**values, **asdict(page)})
     return lines if page.after is not None else lines[::-1]
 
 
-def _first(transaction: Transaction, statement: str, values: Mapping[str, Value]) -> Line | None:
-    found = _all(transaction, statement, values)
+def read_first(
+    transaction: Transaction, statement: str, values: Mapping[str, Value]
+) -> Line | None:
+    found = read_all(transaction, statement, values)
     return found[0] if found else None
 
 
-def _all(transaction: Transaction, statement: str, values: Mapping[str, Value]) -> list[Line]:
+def read_all(transaction: Transaction, statement: str, values: Mapping[str, Value]) -> list[Line]:
     return [dict(row) for row in transaction.execute(statement, values)]

@@ -1,8 +1,8 @@
 """The private door: health for the neighbours, and what commands ask of the running server.
 
 It listens on a Unix socket in the state directory, which only the box's own user can open, and on a
-loopback port. The port answers health only; everything else there needs more than being on this
-machine. Host is checked against DNS rebinding.
+loopback port. There health is for everybody, questions need the bearer token, and commands are
+refused. Host is checked against DNS rebinding.
 """
 
 import logging
@@ -10,35 +10,32 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from litestar import Litestar, Request, Response, get, post
-from litestar.connection import ASGIConnection
-from litestar.exceptions import HTTPException, NotAuthorizedException, PermissionDeniedException
+from litestar.exceptions import HTTPException, PermissionDeniedException
 from litestar.handlers import BaseRouteHandler
 
 from hookbox.errors import HookboxError, OperatorError
 from hookbox.model import Kind, Slot
 from hookbox.runtime import Runtime
+from hookbox.web.answers import answers
+from hookbox.web.decisions import decision_actions
+from hookbox.web.guards import by_socket, socket_only
 
 log = logging.getLogger("hookbox.local")
 
 Fields = dict[str, Any]
+Action = Callable[[Fields], Awaitable[Fields]]
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 def local_app(runtime: Runtime) -> Litestar:
     """The application behind the Unix socket and the loopback port."""
     return Litestar(
-        route_handlers=[*_health(runtime), _control(runtime)],
+        route_handlers=[*_health(runtime), _control(runtime), *answers(runtime)],
         before_request=_check_host,
         exception_handlers={HookboxError: _told, HTTPException: _plain},
         openapi_config=None,
         logging_config=None,
     )
-
-
-def by_socket(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
-    """Whether the caller came through the Unix socket (a TCP server address has a port)."""
-    server = connection.scope.get("server")
-    return server is not None and server[1] is None
 
 
 def _check_host(request: Request[Any, Any, Any]) -> None:
@@ -52,11 +49,6 @@ def _check_host(request: Request[Any, Any, Any]) -> None:
         raise PermissionDeniedException("this door answers to its own name only")
 
 
-def _socket_only(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
-    if not by_socket(connection):
-        raise NotAuthorizedException("use the hookbox command on this machine")
-
-
 def _told(_: Request[Any, Any, Any], error: HookboxError) -> Response[Fields]:
     """Errors with a sentence for whoever typed the command."""
     return Response(
@@ -66,7 +58,7 @@ def _told(_: Request[Any, Any, Any], error: HookboxError) -> Response[Fields]:
 
 
 def _plain(_: Request[Any, Any, Any], error: HTTPException) -> Response[Fields]:
-    return Response({"error": error.detail}, status_code=error.status_code)
+    return Response({"error": error.detail}, status_code=error.status_code, headers=error.headers)
 
 
 def _health(runtime: Runtime) -> list[BaseRouteHandler]:
@@ -91,9 +83,9 @@ def _health(runtime: Runtime) -> list[BaseRouteHandler]:
 
 
 def _control(runtime: Runtime) -> BaseRouteHandler:
-    actions: dict[str, Callable[[Fields], Awaitable[Fields]]] = _actions(runtime)
+    actions: dict[str, Action] = _actions(runtime) | decision_actions(runtime)
 
-    @post("/v1/control/{action:str}", guards=[_socket_only], status_code=200)
+    @post("/v1/control/{action:str}", guards=[socket_only], status_code=200)
     async def control(action: str, data: Fields) -> Fields:
         """What one command asks for."""
         if action not in actions:
@@ -105,7 +97,7 @@ def _control(runtime: Runtime) -> BaseRouteHandler:
     return control
 
 
-def _actions(runtime: Runtime) -> dict[str, Callable[[Fields], Awaitable[Fields]]]:
+def _actions(runtime: Runtime) -> dict[str, Action]:
     async def flush(_: Fields) -> Fields:
         await runtime.tally.flush()
         return {}

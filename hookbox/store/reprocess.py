@@ -1,0 +1,70 @@
+"""A second chance for one event, on a person's word: by the sender's own replay, or by ours."""
+
+from hookbox.errors import OperatorError
+from hookbox.store import decisions, jobs, notifications
+from hookbox.store.connections import Row, Transaction
+from hookbox.store.decisions import Verb, Word
+
+BY_KEY = """
+SELECT e.id, e.key, e.state
+FROM event AS e JOIN source AS s ON s.id = e.source_id
+WHERE s.name = :source AND e.key = :key
+"""
+BY_ID = """
+SELECT
+  e.id, e.state,
+  coalesce(e.content, substr(d.body, e.slice_start + 1, e.slice_length), d.body) IS NULL AS gone,
+  (SELECT max(q.id) FROM quarantine_entry AS q
+   WHERE q.event_id = e.id AND q.resolved_at IS NULL) AS entry_id
+FROM event AS e JOIN delivery AS d ON d.id = e.delivery_id
+WHERE e.id = :id
+"""
+RETIRE_KEY = "UPDATE event SET key = :retired WHERE id = :id"
+MARK_PENDING = "UPDATE event SET state = 'pending' WHERE id = :id"
+
+APPLY = "apply"
+
+
+def forget(transaction: Transaction, source: str, key: str, word: Word) -> int:
+    """Let the sender's own replay of this event be news; the event's id.
+
+    The event stays with all that it led to, under a retired key. Raises OperatorError when there is
+    none.
+    """
+    row = transaction.execute(BY_KEY, {"source": source, "key": key}).fetchone()
+    if row is None:
+        raise OperatorError(f"source {source} has no event with the key {key}")
+    event_id = int(row["id"])
+    decisions.record(transaction, Verb.FORGET, word, event_id=event_id)
+    transaction.execute(RETIRE_KEY, {"id": event_id, "retired": f"{key}~forgotten-{event_id}"})
+    notifications.forget_meaning(transaction, event_id)
+    return event_id
+
+
+def replay(transaction: Transaction, event_id: int, word: Word) -> int:
+    """Have an event applied once more; the number of the replay.
+
+    Raises OperatorError when that cannot be.
+    """
+    _check(transaction.execute(BY_ID, {"id": event_id}).fetchone(), event_id)
+    state = jobs.unfinished(transaction, event_id, APPLY)
+    if state is not None:
+        doing = "is being worked on" if state == "running" else "is queued already"
+        raise OperatorError(f"event {event_id} {doing}; it can be replayed when that is done")
+    decisions.record(transaction, Verb.REPLAY, word, event_id=event_id)
+    transaction.execute(MARK_PENDING, {"id": event_id})
+    return jobs.replay(transaction, event_id, APPLY, word.at)
+
+
+def _check(event: Row | None, event_id: int) -> None:
+    if event is None:
+        raise OperatorError(f"no event {event_id}; see: hookbox events list")
+    if event["entry_id"] is not None:
+        raise OperatorError(
+            f"event {event_id} is in quarantine; "
+            f"let it through with: hookbox quarantine accept {event['entry_id']}"
+        )
+    if event["gone"]:
+        raise OperatorError(
+            f"the content of event {event_id} is no longer kept, so it cannot be read again"
+        )
