@@ -9,17 +9,19 @@ each of them fail:
     none     honest: one transaction with FULL, answered after COMMIT
     normal   synchronous=NORMAL: the last commits are not on the disk yet
     journal  FULL without WAL: the journal of the last commit may come back and undo it
-    early    answers before it stores, as a receiver that answers from its queue does
+    queue    answers as soon as the event is in its queue, which it stores 20 times a second
     swallow  a failed commit is answered 200
     lookup   looks the key up, then inserts, with no unique index to stop the second
 """
 
 import hashlib
 import os
+import queue
 import socketserver
 import sqlite3
 import sys
 import threading
+import time
 import tomllib
 from pathlib import Path
 
@@ -48,6 +50,7 @@ if mode != MODE:
 database.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
 database.executescript(SCHEMA)
 turn = threading.Lock()
+waiting: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
 
 
 def store(key: str, content: bytes) -> str:
@@ -90,6 +93,13 @@ def insert(key: str, digest: bytes, content: bytes) -> str:
     return "quarantined"
 
 
+def store_what_waits() -> None:
+    while True:
+        time.sleep(0.05)
+        while not waiting.empty():
+            store(*waiting.get())
+
+
 class Connection(socketserver.StreamRequestHandler):
     """One keep-alive connection."""
 
@@ -108,15 +118,18 @@ class Connection(socketserver.StreamRequestHandler):
                 self.answer("200 OK", "")
 
     def receive(self, key: str, content: bytes) -> None:
-        if FAULT == "early":
+        if FAULT == "queue":
+            waiting.put((key, content))
             self.answer("200 OK", "accepted")
+            return
         try:
-            word = store(key, content)
+            self.answer("200 OK", store(key, content))
         except sqlite3.Error as error:
             print(f"not stored: {error}", file=sys.stderr, flush=True)
-            word = "accepted" if FAULT == "swallow" else ""
-        if FAULT != "early":
-            self.answer("200 OK" if word else "503 Service Unavailable", word)
+            if FAULT == "swallow":
+                self.answer("200 OK", "accepted")
+            else:
+                self.answer("503 Service Unavailable", "")
 
     def answer(self, status: str, word: str) -> None:
         content = f'{{"status":"{word}"}}'.encode() if word else b""
@@ -135,5 +148,6 @@ class Door(socketserver.ThreadingTCPServer):
 
 if __name__ == "__main__":
     settings = tomllib.loads(Path(os.environ["HOOKBOX_CONFIG"]).read_text())
+    threading.Thread(target=store_what_waits, daemon=True).start()
     host, _, port = settings["server"]["listen"].rpartition(":")
     Door((host, int(port)), Connection).serve_forever()

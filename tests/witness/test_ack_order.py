@@ -13,7 +13,7 @@ from tests.witness.server import STANDIN, MakeRecorded, MakeServer
 pytestmark = pytest.mark.witness
 
 KEYS = re.compile(rb"order-\d{6}")
-EARLY = (*STANDIN, "early")
+QUEUE = (*STANDIN, "queue")
 
 
 def test_each_answer_waits_for_the_sync_that_covers_its_event(recorded: MakeRecorded) -> None:
@@ -26,8 +26,8 @@ def test_each_answer_waits_for_the_sync_that_covers_its_event(recorded: MakeReco
     assert not order.too_early
 
 
-def test_recorder_sees_an_answer_that_did_not_wait(recorded: MakeRecorded) -> None:
-    server, recording = recorded(EARLY)
+def test_recorder_sees_an_answer_from_the_queue(recorded: MakeRecorded) -> None:
+    server, recording = recorded(QUEUE)
     with server:
         load(server.port, itertools.islice(hooks("order"), 500))
     assert len(order_of(recording.records(), KEYS).too_early) > 250
@@ -48,7 +48,7 @@ def test_strace_sees_each_answer_wait(server: MakeServer, strace_log: Path) -> N
     assert not order.too_early
 
 
-def test_strace_sees_an_answer_that_did_not_wait(server: MakeServer, strace_log: Path) -> None:
-    with server(EARLY, prefix=strace_prefix(strace_log)) as traced:
+def test_strace_sees_an_answer_from_the_queue(server: MakeServer, strace_log: Path) -> None:
+    with server(QUEUE, prefix=strace_prefix(strace_log)) as traced:
         load(traced.port, itertools.islice(hooks("order"), 20), connections=4)
     assert order_seen_by_strace(strace_log, KEYS).too_early

@@ -167,8 +167,12 @@ def test_start_that_failed_at_any_call_can_be_tried_again(
 ) -> None:
     pairs = [recorded(), recorded()]
     with ThreadPoolExecutor(2) as pool:
-        for first, pair in enumerate(pairs, 1):
+        odd_and_even = [
             pool.submit(fail_starts, *pair, call, range(first, INDEXES, 2))
+            for first, pair in enumerate(pairs, 1)
+        ]
+    for failing in odd_and_even:
+        failing.result()
     for server, _ in pairs:
         with server:
             report = load(server.port, itertools.islice(hooks("start"), 20))
