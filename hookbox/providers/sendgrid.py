@@ -189,11 +189,11 @@ def configure(provider: Provider, table: Table) -> Provider:
 
 
 def _class(word: object, value: object) -> BounceClass:
-    if value not in set(BounceClass):
+    if not isinstance(value, str) or value not in set(BounceClass):
         raise ConfigError(
             f"`{value}` is no class of bounce", where=f"classifications.{word}", mend=MEND_CLASS
         )
-    return BounceClass(str(value))
+    return BounceClass(value)
 
 
 PROVIDER = Provider(

@@ -484,7 +484,14 @@ def test_operator_may_read_classifications_otherwise() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"classifications": "soft"}, {"classifications": {"x": "maybe"}}, {"other": 1}]
+    "options",
+    [
+        {"classifications": "soft"},
+        {"classifications": {"x": "maybe"}},
+        {"classifications": {"x": ["soft"]}},
+        {"other": 1},
+    ],
+    ids=str,
 )
 def test_wrong_settings_are_refused_with_a_mend(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError) as refused:
