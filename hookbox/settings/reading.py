@@ -96,6 +96,10 @@ def _toml(text: str) -> dict[str, object]:
             mend="texts stand in quotes, and each key and table is written once",
             line=int(line[1]) if line else last,
         ) from None
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits, 1,000 lists in lists
+        raise ConfigError(
+            f"this cannot be read: {error}", mend="nothing here needs such large values"
+        ) from None
 
 
 def _server(table: Table) -> ServerSettings:

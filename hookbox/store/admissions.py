@@ -60,15 +60,21 @@ SELECT id, 'apply', :now FROM event WHERE id >= :first
 
 @dataclass(slots=True)
 class Ids:
-    """The next free ids, owned by the writer; a failed transaction only leaves holes."""
+    """The next free ids. They only rise: the chunks of one delivery carry its id from batch to
+    batch, stored or not, so nobody else may ever be given it.
+    """
 
     delivery: int = 0
     event: int = 0
     quarantine: int = 0
 
-    @classmethod
-    def read(cls, transaction: Transaction) -> "Ids":
-        return cls(*transaction.execute(NEXT_IDS).fetchone())
+    def refresh(self, transaction: Transaction) -> None:
+        """Step over rows that came in another way: accepted by a person, set aside by the worker.
+        """
+        delivery, event, quarantine = transaction.execute(NEXT_IDS).fetchone()
+        self.delivery = max(self.delivery, delivery)
+        self.event = max(self.event, event)
+        self.quarantine = max(self.quarantine, quarantine)
 
 
 @dataclass(slots=True)
@@ -121,6 +127,7 @@ def admit(
     """
     batch = _Batch(proposals=proposals, now=now)
     batch.tallies = [_Tally() for _ in proposals]
+    ids.refresh(transaction)
     first_event = ids.event
     reused = tokens.bind(transaction, proposals, now)
     for position, proposal in enumerate(proposals):

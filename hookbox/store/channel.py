@@ -36,7 +36,6 @@ class Channel:
     async def open(self) -> None:
         """Raises StoreError."""
         self._connection = await open_writer(self._path)
-        self.ids = await self._connection.run(Ids.read)
 
     async def close(self) -> None:
         """Fold the WAL into the database if that can be, and close."""

@@ -211,6 +211,8 @@ def _charge(
     times = statuses.delivered(transaction, addresses)
     ratchet = Ratchet(transaction, addresses)
     for (address, scope), line in softened.items():
+        if address not in times:
+            continue  # the same batch told that the message was delivered after all
         lifted_at = ratchet.standing(address, scope).lifted_at
         soft_at = [at for at in times[address].soft_at if holds(at, lifted_at)]
         spent_at = budget_spent(soft_at, times[address].delivered_at, budget)

@@ -21,10 +21,7 @@ from hookbox.clock import Clock
 from hookbox.errors import (
     HookboxError,
     Overloaded,
-    StoreBusy,
-    StoreDamaged,
     StoreError,
-    StoreFull,
     StoreRejected,
 )
 from hookbox.model import Admission, Rotten
@@ -222,9 +219,11 @@ class Writer:
         """Store it as it is; if that cannot be, its bytes go to quarantine: never lost."""
         try:
             return await self._channel.run(self._admitting(proposal))
-        except (StoreBusy, StoreFull, StoreDamaged):
-            raise
-        except Exception as error:  # noqa: BLE001  (whatever it trips over, its bytes are kept)
+        except Exception as error:
+            if isinstance(error, sqlite3.Error) and not isinstance(
+                translated(error), StoreRejected
+            ):
+                raise  # the disk's fault, or a lock's: the sender comes back
             log.error("delivery unstorable error=%r", error)
             aside = Rotten(reason=UNSTORABLE, content=proposal.delivery.body)
             return await self._channel.run(

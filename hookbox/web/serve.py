@@ -11,6 +11,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 from hookbox.clock import SystemClock
 from hookbox.errors import ConfigError, HookboxError
@@ -47,6 +48,7 @@ class _Serving:
         self._runtime = Runtime(settings, SystemClock(), load)
         self._doors: list[Door] = []
         self._sockets: list[socket.socket] = []
+        self._paths: dict[socket.socket, Path] = {}
         self._stop = asyncio.Event()
         self._reload = asyncio.Event()
 
@@ -68,8 +70,7 @@ class _Serving:
 
     async def _open(self) -> None:
         settings = self._settings
-        private = [bind(f"unix:{settings.state / SOCKET_NAME}")]
-        self._sockets += private
+        private = [self._bound(f"unix:{settings.state / SOCKET_NAME}")]
         if settings.local.listen is not None:
             private.append(self._bound(settings.local.listen.text))
         await self._start(Door(local_app(self._runtime), private, LOCAL_LIMITS))
@@ -88,6 +89,8 @@ class _Serving:
     def _bound(self, listen: str) -> socket.socket:
         made = bind(listen)
         self._sockets.append(made)
+        if listen.startswith("unix:"):
+            self._paths[made] = Path(listen.removeprefix("unix:"))
         return made
 
     async def _start(self, door: Door) -> None:
@@ -122,11 +125,16 @@ class _Serving:
             log.info("stopping")
         for door in reversed(self._doors):  # the public one first
             await door.stop(GRACE_S)
-        await self._runtime.stop()
         for each in self._sockets:
             each.close()
-        with contextlib.suppress(FileNotFoundError):
-            (self._settings.state / SOCKET_NAME).unlink()
+            self._remove(each)
+        await self._runtime.stop()
+
+    def _remove(self, bound: socket.socket) -> None:
+        """Socket files go while the lock is held: after that they may be the next server's."""
+        if bound in self._paths:
+            with contextlib.suppress(FileNotFoundError):
+                self._paths.pop(bound).unlink()
 
 
 def _shown(bound: socket.socket) -> str:

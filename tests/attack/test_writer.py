@@ -32,7 +32,6 @@ def rotten(content: bytes) -> tuple[Rotten, ...]:
     return (Rotten(reason="unreadable", content=content),)
 
 
-@pytest.mark.xfail(strict=True, reason="an accepted entry takes the id that the writer gives next")
 async def test_unreadable_delivery_is_stored_after_a_person_accepted_another(
     writer: Writer,
 ) -> None:
@@ -41,7 +40,6 @@ async def test_unreadable_delivery_is_stored_after_a_person_accepted_another(
     assert await writer.admit([proposal(rotten=rotten(b"two"))]) == Admission(quarantined=1)
 
 
-@pytest.mark.xfail(strict=True, reason="what the worker sets aside takes the writer's next ids")
 async def test_unreadable_delivery_is_stored_after_the_worker_set_events_aside(
     writer: Writer,
 ) -> None:
@@ -51,7 +49,6 @@ async def test_unreadable_delivery_is_stored_after_the_worker_set_events_aside(
     assert await writer.admit([proposal(rotten=rotten(b"two"))]) == Admission(quarantined=1)
 
 
-@pytest.mark.xfail(strict=True, reason="errors of SQLite are not translated where this is decided")
 async def test_full_disk_is_no_reason_to_call_a_delivery_unstorable(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,7 +68,6 @@ async def test_full_disk_is_no_reason_to_call_a_delivery_unstorable(
         await writer.admit([proposal(event("good"))])
 
 
-@pytest.mark.xfail(strict=True, reason="the budget looks for a soft bounce that was overtaken")
 def test_one_event_may_tell_a_soft_bounce_and_what_overtook_it() -> None:
     ledger = Ledger()
     ledger.tell(said(Kind.BOUNCED, bounce=BounceClass.SOFT), said(Kind.DELIVERED))

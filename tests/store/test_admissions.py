@@ -187,7 +187,7 @@ def test_any_mix_of_batches_keeps_the_first_content_of_every_key(
     for _, sql in schema.migrations():
         connection.executescript(sql)
     connection.execute("INSERT INTO source (name, provider) VALUES ('std', 'x')")
-    ids = Ids.read(connection)
+    ids = Ids()
     first: dict[str, bytes] = {}
     others: set[tuple[str, bytes]] = set()
     for at in range(0, len(offers), 3):
@@ -246,9 +246,7 @@ async def test_token_vouches_for_the_first_content_and_no_other(writer: Writer, 
     assert rows("SELECT (SELECT count(*) FROM delivery), (SELECT count(*) FROM job)") == [(1, 1)]
 
 
-async def test_token_with_two_contents_at_once_lets_one_through(
-    writer: Writer, rows: Rows
-) -> None:
+async def test_token_with_two_contents_at_once_lets_one_through(writer: Writer, rows: Rows) -> None:
     offers = [proposal(event(f"k{n}", str(n).encode())) for n in range(6)]
     for offer in offers:
         offer.token = "once"
