@@ -32,14 +32,8 @@ def _said(_: click.Context, __: click.Parameter, text: str) -> str:
 
 def reason(told: str, default: str | None = None) -> Callable[[F], F]:
     """--reason, which is kept with the decision; required where there is no default."""
-    return click.option(
-        "--reason",
-        required=default is None,
-        default=default,
-        callback=_said,
-        metavar="TEXT",
-        help=told,
-    )
+    needed: dict[str, Any] = {"required": True} if default is None else {"default": default}
+    return click.option("--reason", callback=_said, metavar="TEXT", help=told, **needed)
 
 
 def word(box: Box, why: str) -> Word:

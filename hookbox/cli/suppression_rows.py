@@ -5,6 +5,7 @@ A row is what it says or a complaint with its line number; nothing is guessed.
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
@@ -16,6 +17,7 @@ from hookbox.store.suppressions import Wanted
 
 # What other programs call the column.
 ADDRESS_NAMES = ("address", "email", "email address", "recipient")
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 Fields = Mapping[str, object]
 
@@ -47,7 +49,7 @@ def _row(line: int, fields: Fields, now: int, scope: str) -> Wanted | BadRow | N
     address = bare(text)
     if address is None:
         return BadRow(line=line, why=f"{_short(text)} is not an address")
-    since = instant(fields["since"]) if fields.get("since") else now
+    since = _instant(fields["since"]) if fields.get("since") else now
     if since is None:
         return BadRow(line=line, why=f"{_short(fields['since'])} is not a time")
     scope = str(fields.get("scope") or scope)
@@ -55,6 +57,11 @@ def _row(line: int, fields: Fields, now: int, scope: str) -> Wanted | BadRow | N
         return BadRow(line=line, why=f"{_short(scope)} is no name of a list")
     cause = _cause(fields.get("reason"))
     return Wanted(address=address, cause=cause, since=min(since, now), scope=scope)
+
+
+def _instant(told: object) -> int | None:
+    """A time, or the first moment of a day."""
+    return instant(f"{told}T00:00") if DAY.fullmatch(str(told)) else instant(told)
 
 
 def _short(value: object) -> str:

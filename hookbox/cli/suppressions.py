@@ -52,7 +52,12 @@ command.add_command(check)
 
 @command.command("list")
 @options.source
-@click.option("--reason", type=click.Choice([*Cause]), metavar="REASON", help="Only for this.")
+@click.option(
+    "--reason",
+    type=click.Choice([cause.value for cause in Cause]),
+    metavar="REASON",
+    help="Only for this: hard_bounce, complaint and so on.",
+)
 @options.scope("Only of this list.")
 @options.since()
 @click.option("--all", "lifted", is_flag=True, help="Also those that somebody lifted.")
