@@ -5,6 +5,7 @@ web framework.
 """
 
 import os
+import signal
 from collections.abc import Callable
 
 from hookbox import cli
@@ -12,6 +13,7 @@ from hookbox.settings import Settings
 
 
 def _serve(settings: Settings, load: Callable[[], Settings]) -> int:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it is understood, it must not kill
     from hookbox.web.serve import serve
 
     _log_to_stderr()

@@ -1,5 +1,4 @@
-"""Assembly: settings become live sources. Pure but for reading the secrets that the settings refer
-to.
+"""Assembly: settings become live sources.
 
 `hookbox check`, `hookbox serve` and a reload all come through here, so that what `check` lets pass
 is what runs.
@@ -16,6 +15,9 @@ from hookbox.providers import PROVIDERS
 from hookbox.providers.contract import Answers, Key, Provider, Trust
 from hookbox.rules.suppression import Budget
 from hookbox.settings import Reference, Settings, SourceSettings, line_of
+from hookbox.store import jobs, secrets, sources
+from hookbox.store.connections import Transaction
+from hookbox.store.secrets import Seal
 
 # Opened secrets of the sealed store: source name -> slot -> text.
 Sealed = Mapping[str, Mapping[Slot, str]]
@@ -141,3 +143,38 @@ def _check_retention(settings: Settings, chosen: SourceSettings, provider: Provi
         mend=f'write keys = "{-(-needed_s // 3600)}h" or more; "90d" is the default',
         line=line_of(settings.text, ("retention", "keys")),
     )
+
+
+# --- what the store knows of the sources
+
+
+def open_secrets(transaction: Transaction, seal: Seal, names: Mapping[str, str]) -> Sealed:
+    """The sealed store's secrets of these sources, opened."""
+    return {
+        name: {
+            slot: seal.open(box) for slot, box in secrets.of_owner(transaction, owner(name)).items()
+        }
+        for name in names
+    }
+
+
+def remember(transaction: Transaction, providers: Mapping[str, str], now: int) -> dict[str, int]:
+    """The sources' ids. Events that waited for their source to come back are due again; those that
+    still wait would be misread by another provider, so then that change is refused.
+    """
+    for name in sources.changed(transaction, providers):
+        waiting = jobs.unapplied(transaction, name)
+        if waiting:
+            raise ConfigError(
+                f"{waiting} events of this source are not applied yet, and another provider "
+                "would misread them",
+                where=f"source.{name}.provider",
+                mend="wait until `hookbox stats` shows none, or give the new provider a new name",
+            )
+    jobs.release(transaction, jobs.APPLY, providers, now)
+    return sources.remember(transaction, providers)
+
+
+def owner(source: str) -> str:
+    """Under which name the sealed store keeps a source's secrets."""
+    return f"source.{source}"

@@ -98,7 +98,7 @@ class Refused(HookboxError):
 
 
 class Unintelligible(HookboxError):
-    """Authentic, but not readable as events. `key`: the identity, where a signed header gives one."""
+    """Authentic, but not readable as events. `key`: the identity, where a header signs one."""
 
     def __init__(self, reason: str, *, key: str = "") -> None:
         super().__init__(reason)

@@ -55,21 +55,6 @@ def prepare_state(state: Path) -> None:
         ) from error
 
 
-def open_secrets(transaction: Transaction, seal: Seal, names: Mapping[str, str]) -> assembly.Sealed:
-    """The sealed store's secrets of these sources, opened."""
-    return {
-        name: {
-            slot: seal.open(box) for slot, box in secrets.of_owner(transaction, owner(name)).items()
-        }
-        for name in names
-    }
-
-
-def owner(source: str) -> str:
-    """Under which name the sealed store keeps a source's secrets."""
-    return f"source.{source}"
-
-
 class Runtime:
     """Everything that runs behind the doors. Made by `start`, ended by `stop`."""
 
@@ -151,10 +136,13 @@ class Runtime:
         """Make `settings` the ones in force, or raise and change nothing."""
         names = assembly.providers_of(settings)
         assembly.live_sources(settings, {}, await self._sealed(names))
-        ids = await self.writer.write(partial(sources.remember, providers=names))
+        ids = await self.writer.write(
+            partial(assembly.remember, providers=names, now=self.clock.now())
+        )
         self.sources.replace(assembly.live_sources(settings, ids, await self._sealed(names)))
         self.settings = settings
         self.worker.budget = assembly.budget(settings)
+        self.worker.wake()
         for source in self.sources.all():
             if not source.trust.keys and source.provider.needs_secret:
                 log.warning(
@@ -165,7 +153,7 @@ class Runtime:
                 )
 
     async def _sealed(self, names: Mapping[str, str]) -> assembly.Sealed:
-        return await self.writer.write(partial(open_secrets, seal=self.seal, names=names))
+        return await self.writer.write(partial(assembly.open_secrets, seal=self.seal, names=names))
 
     async def reload(self) -> None:
         """Read the configuration again and take it live between two requests.
@@ -184,6 +172,12 @@ class Runtime:
     async def stop(self) -> None:
         """Lose nothing that was acknowledged; the doors are closed by now."""
         self.ready = False
+        try:
+            await self._stop()
+        finally:
+            self.lock.release()
+
+    async def _stop(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -193,7 +187,6 @@ class Runtime:
         await self.certificates.stop()
         await self.reader.stop()
         await self.writer.stop()
-        self.lock.release()
 
     async def _settle(self) -> None:
         """Let what is under way be recorded; what takes too long is taken back at next start."""
@@ -217,7 +210,7 @@ class Runtime:
         def work(transaction: Transaction) -> assembly.Sealed:
             change(transaction)
             names = assembly.providers_of(self.settings)
-            sealed = open_secrets(transaction, self.seal, names)
+            sealed = assembly.open_secrets(transaction, self.seal, names)
             assembly.live_sources(self.settings, {}, sealed)
             return sealed
 
@@ -231,12 +224,16 @@ class Runtime:
         """Set the current secret of a source; with `rotate` the old one stays valid as the previous
         one.
         """
+        if self.sources.get(source) is None:
+            raise OperatorError(f"no source is called {source!r}; see: hookbox source list")
         sealed, now = self.seal.close(text), self.clock.now()
         if rotate:
-            await self.change_secrets(lambda t: secrets.rotate(t, owner(source), sealed, now))
+            await self.change_secrets(
+                lambda t: secrets.rotate(t, assembly.owner(source), sealed, now)
+            )
         else:
             await self.change_secrets(
-                lambda t: secrets.put(t, owner(source), Slot.CURRENT, sealed, now)
+                lambda t: secrets.put(t, assembly.owner(source), Slot.CURRENT, sealed, now)
             )
 
     def renew_token(self) -> None:
@@ -245,7 +242,7 @@ class Runtime:
 
     async def drop_secret(self, source: str, slot: Slot) -> None:
         """Forget one slot of a source."""
-        await self.change_secrets(lambda t: secrets.drop(t, owner(source), slot))
+        await self.change_secrets(lambda t: secrets.drop(t, assembly.owner(source), slot))
 
     async def simulate(self, name: str, kind: Kind, to: str) -> Signed:
         """A correctly signed request of this source, for whoever asked to send. Raises

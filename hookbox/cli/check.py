@@ -40,7 +40,6 @@ def live_sources(settings: Settings) -> dict[str, Source]:
 
 
 def _sealed(settings: Settings) -> assembly.Sealed:
-    from hookbox.runtime import open_secrets
 
     if not (settings.state / database.FILE_NAME).exists():
         return {}
@@ -48,4 +47,4 @@ def _sealed(settings: Settings) -> assembly.Sealed:
         if not secrets.listed(transaction):
             return {}
         seal = secrets.load_seal(settings.state)
-        return open_secrets(transaction, seal, assembly.providers_of(settings))
+        return assembly.open_secrets(transaction, seal, assembly.providers_of(settings))

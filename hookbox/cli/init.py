@@ -3,9 +3,8 @@
 import click
 
 from hookbox.cli.box import Box, chosen, pass_box
-from hookbox.errors import HookboxError
 from hookbox.model import Slot
-from hookbox.settings import DEMO_CONFIG, write_config
+from hookbox.settings import DEMO_CONFIG, parse, write_config
 
 DEMO = "demo"
 
@@ -25,23 +24,24 @@ def command(box: Box) -> None:
 
 
 def write_first(box: Box) -> None:
-    """The configuration and its demo source's secret: both or neither."""
-    write_config(box.config, DEMO_CONFIG)
-    try:
+    """The configuration and, before it, its demo source's secret: a kill in between leaves a secret
+    that nobody uses, where the other way round would leave a source that nobody can use.
+    """
+    if not box.config.exists():
         _make_secret(box)
-    except HookboxError:
-        box.config.unlink()
-        raise
+    write_config(box.config, DEMO_CONFIG)
 
 
 def _make_secret(box: Box) -> None:
     """A secret for the demo source, unless an earlier one is still in the sealed store."""
+    from hookbox.assembly import owner
     from hookbox.providers import PROVIDERS
-    from hookbox.runtime import owner, prepare_state
+    from hookbox.runtime import prepare_state
     from hookbox.store import database, secrets
     from hookbox.store.connections import Transaction
 
-    make = PROVIDERS[chosen(box.settings(), DEMO).provider].make_secret
+    demo = chosen(parse(DEMO_CONFIG, box.config, box.state), DEMO)
+    make = PROVIDERS[demo.provider].make_secret
     assert make is not None, "the demo's provider takes any secret"
     text = make()
     prepare_state(box.state)

@@ -95,7 +95,7 @@ def _store(
     slot, now = Slot.CURRENT, box.clock.now()
 
     def keep(transaction: Transaction) -> door.Fields:
-        from hookbox.runtime import owner
+        from hookbox.assembly import owner
 
         sealed = secrets.load_seal(box.state).close(text)
         if rotate:
@@ -165,7 +165,7 @@ def drop_secret(box: Box, source: str, slot: str) -> None:
     """
 
     def drop(transaction: Transaction) -> door.Fields:
-        from hookbox.runtime import owner
+        from hookbox.assembly import owner
 
         secrets.drop(transaction, owner(source), Slot(slot))
         return {}

@@ -13,11 +13,9 @@ DAY_MS = 86_400_000
 PLAUSIBLE_FROM = 946_684_800_000  # 2000-01-01: no email event sender is older
 
 
-def apply(source: Source | None, event: StoredEvent) -> Applied:
-    """The event's notifications. An event of a source that is no longer configured is `unknown`,
-    not lost.
-    """
-    if source is None or event.raw_kind == ACCEPTED_UNREAD:
+def apply(source: Source, event: StoredEvent) -> Applied:
+    """The event's notifications. What a person accepted unread is `unknown`."""
+    if event.raw_kind == ACCEPTED_UNREAD:
         found: tuple[Notification, ...] = (Notification(kind=Kind.UNKNOWN),)
     else:
         found = source.provider.normalize(event)
@@ -25,8 +23,8 @@ def apply(source: Source | None, event: StoredEvent) -> Applied:
         event_id=event.id,
         source_id=event.source_id,
         notifications=tuple(_settled(notification, event) for notification in found),
-        scope=source.scope if source else "",
-        suppress_ambiguous=bool(source and source.suppress_ambiguous),
+        scope=source.scope,
+        suppress_ambiguous=source.suppress_ambiguous,
     )
 
 

@@ -27,7 +27,7 @@ from hookbox.store.writer import Writer
 
 log = logging.getLogger("hookbox.work")
 
-TARGET = "apply"
+TARGET = jobs.APPLY
 BATCH_MAX = 100  # about 10 ms of work between two looks at the senders
 TRIES_MAX = 3
 TRY_AGAIN_AFTER_S = (5, 60)
@@ -38,6 +38,7 @@ YIELD_SHARE = 10  # under constant load the worker takes one part in eleven of t
 YIELD_MAX_S = 1.0
 FAILED = "apply_failed"
 CRASHED = "apply_crashed"
+NO_SOURCE = "source not configured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,7 @@ class _Settlement:
     lease: Lease
     applied: list[tuple[Job, Applied]] = field(default_factory=list)
     failed: list[_Failure] = field(default_factory=list)
+    held: list[Job] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +158,9 @@ class Worker:
         if settlement is None:
             raise error
         log.error("batch refused jobs=%d error=%s", len(settlement.applied), error)
-        guilty = _Settlement(settlement.lease, failed=list(settlement.failed))
+        guilty = _Settlement(
+            settlement.lease, failed=list(settlement.failed), held=list(settlement.held)
+        )
         for job, applied in settlement.applied:
             alone = _Settlement(settlement.lease, applied=[(job, applied)])
             now = self._clock.now()
@@ -183,6 +187,9 @@ class Worker:
 
     def _work_out(self, job: Job, event: StoredEvent, settlement: _Settlement) -> None:
         source = self._sources.get(event.source)
+        if source is None:
+            settlement.held.append(job)
+            return
         started_at, started = self._clock.now(), self._clock.monotonic()
         try:
             settlement.applied.append((job, apply(source, event)))
@@ -200,17 +207,20 @@ class Worker:
 def _settle(transaction: Transaction, settlement: _Settlement, now: int, budget: Budget) -> None:
     """Everything a batch came to, fenced: jobs that this lease no longer holds are left alone."""
     lease = settlement.lease
-    ids = [job.id for job, _ in settlement.applied] + [
-        failure.job.id for failure in settlement.failed
-    ]
-    held = jobs.owned(transaction, ids, lease)
-    kept = [(job, applied) for job, applied in settlement.applied if job.id in held]
+    ids = [job.id for job, _ in settlement.applied]
+    ids += [failure.job.id for failure in settlement.failed]
+    ids += [job.id for job in settlement.held]
+    ours = jobs.owned(transaction, ids, lease)
+    kept = [(job, applied) for job, applied in settlement.applied if job.id in ours]
     if kept:
         ledger.append(transaction, [applied for _, applied in kept], budget)
         jobs.complete(transaction, [job.id for job, _ in kept], lease, outcome="applied", now=now)
     for failure in settlement.failed:
-        if failure.job.id in held:
+        if failure.job.id in ours:
             _settle_failure(transaction, failure, now)
+    for job in settlement.held:
+        if job.id in ours:
+            jobs.hold(transaction, job.id, outcome=NO_SOURCE)
 
 
 def _settle_failure(transaction: Transaction, failure: _Failure, now: int) -> None:

@@ -13,7 +13,7 @@ from hookbox.rules.headers import Headers
 
 # A body is at most 1 MiB on the wire unless a source asks for more, and JSON deflates to about a
 # tenth.
-INFLATED_MAX = 16 * 1024 * 1024
+INFLATED_MAX = 2 * 1024 * 1024
 
 GZIP, ZLIB, RAW = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 # "deflate" means zlib's framing, and some senders leave the frame away.

@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast, get_args
@@ -81,7 +82,10 @@ _WHAT = {
 
 def _contents(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        # Not to wait for whoever should write into a pipe: the running box would wait, too.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ConfigError(f"{path} is no file", mend="name a file that holds the secret")
             raw = file.read(_TEXT_MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(

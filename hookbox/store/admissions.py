@@ -69,8 +69,7 @@ class Ids:
     quarantine: int = 0
 
     def refresh(self, transaction: Transaction) -> None:
-        """Step over rows that came in another way: accepted by a person, set aside by the worker.
-        """
+        """Step over rows that came another way: accepted by a person, set aside by the worker."""
         delivery, event, quarantine = transaction.execute(NEXT_IDS).fetchone()
         self.delivery = max(self.delivery, delivery)
         self.event = max(self.event, event)

@@ -20,6 +20,7 @@ from hookbox.store.connections import WriterConnection, is_broken_disk, open_wri
 log = logging.getLogger("hookbox.store")
 T = TypeVar("T")
 
+GIVE_UP_EVERY_S = 0.25
 REOPEN_PAUSES_S = (0.1, 1.0, 5.0, 30.0)  # after a broken disk; the last one repeats
 
 
@@ -41,9 +42,10 @@ class Channel:
         """Fold the WAL into the database if that can be, and close."""
         if self._connection is None:
             return
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(sqlite3.Error, ValueError):  # ValueError: it is closed already
             await self._checkpoints.truncate(self._connection)
-        await self._connection.close()
+        with contextlib.suppress(sqlite3.Error, ValueError):
+            await self._connection.close()
         self._connection = None
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -82,24 +84,32 @@ class Channel:
             self.trouble = cause
             for attempt in itertools.count(1):
                 fail_all(cause)
-                await self._clock.sleep(REOPEN_PAUSES_S[min(attempt, len(REOPEN_PAUSES_S)) - 1])
+                await self._pause(REOPEN_PAUSES_S[min(attempt, len(REOPEN_PAUSES_S)) - 1], give_up)
                 if await self._opened_anew(attempt):
                     self.trouble = None
                     return
                 if give_up():
                     return
 
+    async def _pause(self, seconds: float, give_up: Callable[[], bool]) -> None:
+        """Wait, but not for a box that is stopping."""
+        until = self._clock.monotonic() + seconds
+        while self._clock.monotonic() < until and not give_up():
+            await self._clock.sleep(min(seconds, GIVE_UP_EVERY_S))
+
     async def _opened_anew(self, attempt: int) -> bool:
         with contextlib.suppress(sqlite3.Error, ValueError):
             await self._open_one.close()
         try:
             await self.open()
-            folded = await self._checkpoints.truncate(self._open_one)
+            folded = await self._checkpoints.fold(self._open_one)
         except (sqlite3.Error, StoreError) as error:
             log.error("reopening failed attempt=%d error=%s", attempt, error)
             return False
         if folded:
             log.warning("database reopened attempts=%d", attempt)
+        else:
+            log.error("reopened, but a reader keeps the WAL from being folded attempt=%d", attempt)
         return folded
 
     @property

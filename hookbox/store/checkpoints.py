@@ -64,6 +64,19 @@ class Checkpoints:
         await connection.run(checkpoint)
         self._pages = 0
 
+    async def fold(self, connection: WriterConnection) -> bool:
+        """Have every frame in the database and synced, whether or not a reader lets the WAL be
+        emptied; False when a reader's old snapshot is in the way even of that.
+        """
+        if await self.truncate(connection):
+            return True
+
+        def checkpoint(raw: sqlite3.Connection) -> bool:
+            (_, frames, folded) = raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            return bool(frames == folded)
+
+        return await connection.run(checkpoint)
+
     async def truncate(self, connection: WriterConnection) -> bool:
         """Fold everything into the database, empty the WAL; False when a reader is in the way."""
 

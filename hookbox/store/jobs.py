@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from hookbox.store.connections import Transaction
 
+APPLY = "apply"  # the target that works out what an event says
 CRASHES_MAX = 3  # a job that was running in three dead processes is suspected of killing them
 EXCERPT_MAX = 200
 
@@ -61,6 +62,22 @@ UPDATE job
 SET state = 'exhausted', attempts = attempts + 1, finished_at = ?, instance = NULL, token = NULL,
   last_outcome = ?
 WHERE id = ?
+"""
+HOLD = """
+UPDATE job SET state = 'held', instance = NULL, token = NULL, last_outcome = ?
+WHERE id = ? AND state = 'running'
+"""
+RELEASE = """
+UPDATE job SET state = 'available', run_at = :now
+WHERE state = 'held' AND target = :target AND event_id IN (
+  SELECT e.id FROM event AS e JOIN source AS s ON s.id = e.source_id
+  WHERE s.name IN (SELECT value FROM json_each(:sources))
+)
+"""
+UNAPPLIED = """
+SELECT count(*) FROM job AS j JOIN event AS e ON e.id = j.event_id
+JOIN source AS s ON s.id = e.source_id
+WHERE s.name = :source AND j.target = 'apply' AND j.state IN ('available', 'running', 'held')
 """
 RECORD_ATTEMPT = """
 INSERT INTO attempt (job_id, number, started_at, took_ms, outcome, status, excerpt)
@@ -168,6 +185,23 @@ def put_off(transaction: Transaction, job_id: int, *, run_at: int, outcome: str)
 def exhaust(transaction: Transaction, job_id: int, *, outcome: str, now: int) -> None:
     """Give up, visibly. The caller has checked that it owns the job."""
     transaction.execute(EXHAUST, (now, outcome, job_id))
+
+
+def hold(transaction: Transaction, job_id: int, *, outcome: str) -> None:
+    """Not now, and no failure: it waits until `release`. The caller has checked its lease."""
+    transaction.execute(HOLD, (outcome, job_id))
+
+
+def release(transaction: Transaction, target: str, sources: Iterable[str], now: int) -> int:
+    """Held jobs of these sources are due; how many there were."""
+    place = {"target": target, "sources": json.dumps(list(sources)), "now": now}
+    return transaction.execute(RELEASE, place).rowcount
+
+
+def unapplied(transaction: Transaction, source: str) -> int:
+    """How many events of a source still wait to be applied."""
+    (count,) = transaction.execute(UNAPPLIED, {"source": source}).fetchone()
+    return int(count)
 
 
 def record_attempt(

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hookbox.model import Rotten, SplitEvent, Via
 
@@ -45,3 +45,23 @@ class Proposal:
     @property
     def rows(self) -> int:
         return len(self.events) + len(self.rotten)
+
+    @property
+    def bytes(self) -> int:
+        """What it holds in memory."""
+        own = sum(len(event.content) for event in self.events if event.content is not None)
+        return len(self.delivery.body) + own + sum(len(piece.content) for piece in self.rotten)
+
+    def pieces(self) -> list["Proposal"]:
+        """Each event and each rotten piece by itself."""
+        return [
+            *(replace(self, events=(event,), rotten=()) for event in self.events),
+            *(replace(self, events=(), rotten=(piece,)) for piece in self.rotten),
+        ]
+
+    def as_rotten(self, reason: str) -> "Proposal":
+        """The bytes of its one event, to be kept although the event cannot be."""
+        content = self.delivery.body
+        for event in self.events:
+            content = event.content or content[event.start : event.end]
+        return replace(self, events=(), rotten=(Rotten(reason=reason, content=content),))

@@ -16,6 +16,12 @@ RETURNING value
 """
 
 
+def changed(transaction: Transaction, providers: Mapping[str, str]) -> list[str]:
+    """The names that stood for another provider before."""
+    rows = transaction.execute("SELECT name, provider FROM source")
+    return [r["name"] for r in rows if providers.get(r["name"], r["provider"]) != r["provider"]]
+
+
 def remember(transaction: Transaction, providers: Mapping[str, str]) -> dict[str, int]:
     """Give every configured source (name -> provider name) its lasting id; name -> id of all that
     were ever there.

@@ -76,7 +76,7 @@ class WaitingRoom:
         answer.add_done_callback(_seen)
         self._last_stir = self._clock.monotonic()
         deadline = self._last_stir + deadline_s
-        entry = Entry(proposal, answer, self._last_stir, deadline, len(proposal.delivery.body))
+        entry = Entry(proposal, answer, self._last_stir, deadline, proposal.bytes)
         self._bytes += entry.bytes
         self._entries.append(entry)
         if not self._watching:

@@ -24,7 +24,7 @@ from hookbox.errors import (
     StoreError,
     StoreRejected,
 )
-from hookbox.model import Admission, Rotten
+from hookbox.model import Admission
 from hookbox.store import admissions
 from hookbox.store.channel import Channel
 from hookbox.store.connections import Transaction, in_transaction, translated
@@ -74,6 +74,7 @@ class Writer:
         self._stopping = False
         self._owner: asyncio.Task[None] | None = None
         self._channel = Channel(path, clock)
+        self._failing: StoreError | None = None
 
     async def start(self) -> None:
         """Open the connection and begin to own it. Raises StoreError."""
@@ -87,6 +88,11 @@ class Writer:
         if self._owner is not None:
             await self._owner
         await self._channel.close()
+
+    @property
+    def failing(self) -> StoreError | None:
+        """Why the last deliveries were not stored; None since one was."""
+        return self._failing
 
     @property
     def trouble(self) -> StoreError | None:
@@ -164,6 +170,7 @@ class Writer:
         except Exception as error:  # noqa: BLE001  (an unbindable value: one is guilty, not all)
             await self._store_alone(batch.taken, error)
         else:
+            self._failing = None
             for entry, admission in zip(batch.taken, batch.admitted, strict=True):
                 entry.resolve(admission)
             self._channel.note(len(batch.taken), sum(entry.bytes for entry in batch.taken))
@@ -199,6 +206,7 @@ class Writer:
         if isinstance(known, StoreRejected):
             await self._store_alone(batch.taken, error)
             return
+        self._failing = known
         log.error("commit failed deliveries=%d error=%s", len(batch.taken), known)
         for entry in batch.taken:
             entry.fail(known)
@@ -212,11 +220,14 @@ class Writer:
                 entry.resolve(await self._admit_alone(entry.proposal))
             except sqlite3.Error as alone:
                 entry.fail(translated(alone))
+                await self._after(alone)
             except Exception as alone:  # noqa: BLE001  (the caller is told, whatever it was)
                 entry.fail(StoreRejected(f"a delivery cannot be stored: {alone!r}"))
 
     async def _admit_alone(self, proposal: Proposal) -> Admission:
-        """Store it as it is; if that cannot be, its bytes go to quarantine: never lost."""
+        """Store it as it is; if that cannot be, each of its pieces; if not even that, its bytes go
+        to quarantine: never lost.
+        """
         try:
             return await self._channel.run(self._admitting(proposal))
         except Exception as error:
@@ -224,11 +235,11 @@ class Writer:
                 translated(error), StoreRejected
             ):
                 raise  # the disk's fault, or a lock's: the sender comes back
-            log.error("delivery unstorable error=%r", error)
-            aside = Rotten(reason=UNSTORABLE, content=proposal.delivery.body)
-            return await self._channel.run(
-                self._admitting(Proposal(delivery=proposal.delivery, rotten=(aside,)))
-            )
+            log.error("delivery unstorable pieces=%d error=%r", proposal.rows, error)
+        pieces = proposal.pieces() if proposal.rows > 1 else [proposal.as_rotten(UNSTORABLE)]
+        if proposal.rows > 1:
+            return _sum([await self._admit_alone(piece) for piece in pieces])
+        return await self._channel.run(self._admitting(pieces[0]))
 
     def _admitting(self, proposal: Proposal) -> Callable[[sqlite3.Connection], Admission]:
         def work(transaction: Transaction) -> Admission:

@@ -84,7 +84,7 @@ async def _post(
     body = await _read(headers, receive, source.body_max)
     if body is None:
         runtime.tally.refused(source.id, Reason.TOO_LARGE, None, _remote(runtime, scope, headers))
-        await _answer(send, 413, TOO_LARGE, (b"connection", b"close"))
+        await _answer(send, 413, TOO_LARGE)
         return
     if isinstance(body, _HungUp):
         return

@@ -6,12 +6,14 @@ refused. Host is checked against DNS rebinding.
 """
 
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from litestar import Litestar, Request, Response, get, post
 from litestar.exceptions import HTTPException, PermissionDeniedException
 from litestar.handlers import BaseRouteHandler
+from litestar.types import ASGIApp, Receive, Scope, Send
 
 from hookbox.errors import HookboxError, OperatorError
 from hookbox.model import Kind, Slot
@@ -24,15 +26,29 @@ log = logging.getLogger("hookbox.local")
 
 Fields = dict[str, Any]
 Action = Callable[[Fields], Awaitable[Fields]]
+PATH_MAX = 128  # the longest path of this door has 30
+PORT = re.compile(r":[0-9]+\Z")
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
-def local_app(runtime: Runtime) -> Litestar:
+def local_app(runtime: Runtime) -> ASGIApp:
     """The application behind the Unix socket and the loopback port."""
+    app = _routes(runtime)
+
+    async def door(scope: Scope, receive: Receive, send: Send) -> None:
+        """The router remembers every path that it ever saw; strangers' long ones are not for it."""
+        if len(scope["path"]) > PATH_MAX:
+            scope["path"] = "/"
+        await app(scope, receive, send)
+
+    return door
+
+
+def _routes(runtime: Runtime) -> Litestar:
     return Litestar(
         route_handlers=[*_health(runtime), _control(runtime), *answers(runtime)],
         before_request=_check_host,
-        exception_handlers={HookboxError: _told, HTTPException: _plain},
+        exception_handlers={HookboxError: _told, HTTPException: _plain, Exception: _broken},
         openapi_config=None,
         logging_config=None,
     )
@@ -44,7 +60,7 @@ def _check_host(request: Request[Any, Any, Any]) -> None:
     """
     if by_socket(request):
         return
-    host = request.headers.get("host", "").rsplit(":", 1)[0]
+    host = PORT.sub("", request.headers.get("host", ""))
     if host not in LOOPBACK_HOSTS or request.headers.get("origin"):
         raise PermissionDeniedException("this door answers to its own name only")
 
@@ -61,6 +77,13 @@ def _plain(_: Request[Any, Any, Any], error: HTTPException) -> Response[Fields]:
     return Response({"error": error.detail}, status_code=error.status_code, headers=error.headers)
 
 
+def _broken(_: Request[Any, Any, Any], error: Exception) -> Response[Fields]:
+    """A mistake of ours: in the log with its place, and told as one."""
+    log.error("the private door failed", exc_info=error)
+    told = {"error": f"the server failed: {error!r}", "kind": "HookboxError"}
+    return Response(told, status_code=500)
+
+
 def _health(runtime: Runtime) -> list[BaseRouteHandler]:
     @get("/healthz", sync_to_thread=False)
     def healthz() -> Fields:
@@ -70,7 +93,7 @@ def _health(runtime: Runtime) -> list[BaseRouteHandler]:
     @get("/readyz", sync_to_thread=False)
     def readyz() -> Response[Fields]:
         """The box can store what it receives."""
-        trouble = runtime.writer.trouble
+        trouble = runtime.writer.trouble or runtime.writer.failing
         ready = runtime.ready and trouble is None
         told = (
             {"status": "ready"}
@@ -92,7 +115,12 @@ def _control(runtime: Runtime) -> BaseRouteHandler:
             raise OperatorError(
                 f"this server does not know {action!r}; is the command of another version?"
             )
-        return await actions[action](data)
+        try:
+            return await actions[action](data)
+        except (KeyError, TypeError, ValueError) as error:
+            raise OperatorError(
+                f"{action} was asked in a way it does not know: {error!r}"
+            ) from error
 
     return control
 

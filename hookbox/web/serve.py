@@ -47,6 +47,7 @@ class _Serving:
         self._settings = settings
         self._runtime = Runtime(settings, SystemClock(), load)
         self._doors: list[Door] = []
+        self._public: Door
         self._sockets: list[socket.socket] = []
         self._paths: dict[socket.socket, Path] = {}
         self._stop = asyncio.Event()
@@ -75,16 +76,22 @@ class _Serving:
             private.append(self._bound(settings.local.listen.text))
         await self._start(Door(local_app(self._runtime), private, LOCAL_LIMITS))
         public = inherited_sockets() or [self._bound(each.text) for each in settings.server.listen]
-        largest = max((source.body_max for source in self._runtime.sources.all()), default=0)
-        limits = Limits(
-            body_bytes_max=max(largest, settings.server.body_max),
-            held_bytes_max=max(Limits().held_bytes_max, 2 * largest),
-        )
-        await self._start(Door(public_app(self._runtime), public, limits))
+        self._public = Door(public_app(self._runtime), public, self._limits())
+        await self._start(self._public)
         self._runtime.public_at = _listen(public[0])
         names = ", ".join(source.name for source in self._runtime.sources.all()) or "none"
         places = " ".join(_shown(each) for each in public)
         log.info("serving listen=%s sources=%s", places, names)
+
+    def _limits(self) -> Limits:
+        """The public door's, with room for the largest body that any source takes."""
+        largest = max(
+            (source.body_max for source in self._runtime.sources.all()),
+            default=self._settings.server.body_max,
+        )
+        return Limits(
+            body_bytes_max=largest, held_bytes_max=max(Limits().held_bytes_max, 2 * largest)
+        )
 
     def _bound(self, listen: str) -> socket.socket:
         made = bind(listen)
@@ -119,6 +126,10 @@ class _Serving:
             log.error("configuration refused, the old one goes on error=%s", error)
         except HookboxError as error:
             log.error("reload failed, the old configuration goes on error=%s", error)
+        except Exception:  # whatever it was, the running box is worth more than the new file
+            log.exception("reload failed, the old configuration goes on")
+        else:
+            self._public.registry.limits = self._limits()
 
     async def _close(self) -> None:
         if self._doors:

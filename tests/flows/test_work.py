@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from hookbox.flows import work
 from hookbox.model import Kind, Notification, StoredEvent
-from hookbox.store import sources
+from hookbox.store import jobs, sources
 from tests.flows.conftest import Box
 
 BOUNCE = {
@@ -83,13 +83,6 @@ async def test_row_that_the_schema_refuses_is_the_only_one_that_fails(box: Box) 
     box.change(normalize=says_what_cannot_be_stored)
     await until(box, lambda: "pending" not in states(box).values(), advance_s=30)
     assert states(box) == {"good1": "applied", "odd": "quarantined", "good2": "applied"}
-
-
-async def test_event_of_a_source_that_is_gone_is_unknown_and_not_lost(box: Box) -> None:
-    await receive(box, "a")
-    box.sources.replace({})
-    await until(box, lambda: states(box) == {"a": "applied"})
-    assert box.rows("SELECT kind FROM events") == [("unknown",)]
 
 
 async def _claim_and_die(box: Box) -> None:
@@ -172,3 +165,20 @@ async def test_time_that_cannot_be_true_is_replaced_and_flagged(box: Box) -> Non
     assert box.rows("SELECT DISTINCT occurred_at, time_source FROM notification") == [
         (received_at, "received")
     ]
+
+
+async def test_event_of_a_source_that_is_gone_waits_until_it_comes_back(box: Box) -> None:
+    await receive(box, "a", "b")
+    live = {"std": box.source}
+    box.sources.replace({})
+    await until(box, lambda: held(box) == 2)
+    assert states(box) == {"a": "pending", "b": "pending"}
+    box.sources.replace(live)
+    now = box.clock.now()
+    await box.writer.write(lambda t: jobs.release(t, work.TARGET, ["std"], now))
+    await until(box, lambda: set(states(box).values()) == {"applied"})
+    assert box.rows("SELECT kind FROM events") == [("bounced",), ("bounced",)]
+
+
+def held(box: Box) -> object:
+    return box.rows("SELECT count(*) FROM outbox WHERE state = 'held'")[0][0]

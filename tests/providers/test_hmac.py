@@ -396,7 +396,7 @@ def test_proved_bomb_is_set_aside_and_unproved_one_is_never_inflated() -> None:
     bomb = gzip.compress(b"0" * (20 << 20))
     headers = {"Content-Encoding": "gzip", "X-Signature": _mac(bomb).hex()}
     verified = provider.verify(delivery(headers, bomb), trust(provider, SECRET), NOW_S * 1000)
-    with pytest.raises(Unintelligible, match="more than 16 MiB"):
+    with pytest.raises(Unintelligible, match="more than 2 MiB"):
         provider.split(verified)
     assert not _accepts(provider, {**headers, "X-Signature": "0" * 64}, bomb)
 
