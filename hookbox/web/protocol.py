@@ -11,7 +11,7 @@ pinned and the abuse and restart witnesses stand beside it.
 """
 
 import asyncio
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from httptools import HttpParserError
 from uvicorn.config import Config
@@ -20,6 +20,7 @@ from uvicorn.server import ServerState
 
 from hookbox.web.connections import Registry
 from hookbox.web.framing import BODILESS, framing_of, refusal_of
+from hookbox.web.one_write import OneWrite
 
 # Whom a connection waits for.
 Phase = Literal[
@@ -70,6 +71,7 @@ class GuardedProtocol(HttpToolsProtocol):
             "parting": registry.beats(limits.linger_s),
         }
         self._requests = 0
+        self._answer: OneWrite
         self._body_bytes = 0
         # Bytes taken since something came of them: half a head, chunk extensions, trailers.
         self._framing_bytes = 0
@@ -152,6 +154,8 @@ class GuardedProtocol(HttpToolsProtocol):
         if version == "1.0":
             self.expect_100_continue = False  # it does not know the answer 100
         super().on_headers_complete()
+        self._answer = OneWrite(self.transport)
+        self.cycle.transport = cast(asyncio.Transport, self._answer)
         self._phase = "body"
         self._requests += 1
         self._body_bytes = self._framing_bytes = 0
@@ -187,6 +191,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         # Instead of uvicorn's own, which starts a timer for the next request and looks for one that
         # it has let wait. Here the registry keeps the time, and no request waits behind another.
+        self._answer.flush()
         self.server_state.total_requests += 1
         self._registry.release(self)
         if self.transport.is_closing():
@@ -237,9 +242,19 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.abort()
         else:
             self._registry.expired += 1
-            # The app did not take what has come: not the sender's fault.
-            self._refuse(503 if self.flow.read_paused else 408)
+            self._expire_request()
         self._settle()
+
+    def _expire_request(self) -> None:
+        if self.flow.read_paused:  # the app did not take what has come: not the sender's fault
+            self._refuse(503)
+        elif self._phase == "body":
+            # To some senders any 4xx means "never again". No answer means "again" to all of them.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self._part()
+        else:
+            self._refuse(408)
 
     def _refuse(self, status: int) -> None:
         """Answer, and read nothing more. In the phase BODY the app has the request: call it off."""
@@ -250,7 +265,7 @@ class GuardedProtocol(HttpToolsProtocol):
             cycle.disconnected = True
             cycle.message_event.set()
             if cycle.response_started:
-                self.transport.close()
+                self._answer.close()
                 return
         self.transport.write(self._plain_answer(status))
         # Closing with bytes unread would reset the connection and take the answer away from the
