@@ -23,6 +23,7 @@ COMMANDS = {
     "source": "The senders: list, show, add",
     "secret": "What senders sign with: set, rotate, drop, list",
     "simulate": "Send the box a correctly signed event and follow it",
+    "probe": "Find out what a sender does when it is told to come back",
     "events": "What came in, what it says, and second chances",
     "quarantine": "What was set aside: look, accept, discard",
     "recipients": "How far each message got, and the story of one address",

@@ -60,6 +60,9 @@ class Probes:
         if not 1 <= failures <= FAILURES_MAX:
             raise OperatorError(f"a probe fails 1 to {FAILURES_MAX} deliveries, not {failures}")
         now = self._clock.now()
+        last = self._by_source.get(source.id)
+        if last is not None and now >= last.row.ends_at:  # nothing came since that would tell
+            await self._end(last, "horizon over")
         horizon_s = source.provider.retry_horizon_s or DEFAULT_HORIZON_S
         await self._writer.write(
             partial(

@@ -68,6 +68,14 @@ async def test_probe_ends_by_itself_when_the_sender_never_comes_again(box: Box) 
     assert box.rows("SELECT outcome FROM probe") == [("horizon over",)]
 
 
+async def test_probe_whose_time_is_over_makes_way_for_the_next(box: Box) -> None:
+    await box.probes.start(box.source, 1)
+    box.clock.advance(100 * 86_400)
+    await box.probes.start(box.source, 1)
+    assert box.rows("SELECT outcome FROM probe ORDER BY id") == [("horizon over",), (None,)]
+    assert await send(box, "a") is Outcome.BUSY
+
+
 async def test_second_probe_of_a_source_is_refused_until_the_first_is_over(box: Box) -> None:
     await box.probes.start(box.source, 1)
     with pytest.raises(OperatorError, match="under way"):
