@@ -179,6 +179,8 @@ def _facts(event: Line) -> Iterator[tuple[str, str]]:
     yield "event", str(event["id"])
     yield "source", f"{event['source']} ({event['provider']})"
     yield "key", str(event["key"])
+    if event["synthesised"]:
+        yield "key made", "from the content: the sender gave no id"
     yield "kind", f"{terminal.plain(event['kind'])} ({terminal.plain(event['raw_kind'])})"
     yield "recipient", terminal.plain(event["recipient"])
     yield "message", terminal.plain(event["message_id"])

@@ -16,6 +16,7 @@ COLUMNS = (
     Column("SOURCE", "source"),
     Column("EVENTS", "events", right=True),
     Column("REPEATS", "duplicates", right=True),
+    Column("IDS MADE", "synthesised", right=True),
     Column("QUARANTINED", "quarantined", right=True),
     Column("REFUSED IN 24 H", "refused_24h", right=True),
     Column("LAST EVENT", "last_event_at", terminal.when),
@@ -29,6 +30,8 @@ COLUMNS = (
 @pass_box
 def command(box: Box, as_json: bool) -> None:
     """Each source's events, repeats, quarantine, refusals, and work that waits.
+
+    IDS MADE: events that came without an id and are known by one made from their content.
 
     \b
     hookbox stats

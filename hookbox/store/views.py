@@ -17,7 +17,8 @@ Line = dict[str, Value]  # one row by column name; none of the views shows a BLO
 EVENTS = """
 SELECT
   id, source, provider, key, kind, raw_kind, recipient, message_id, occurred_at, received_at,
-  via, verified_by, state, duplicates, last_duplicate_at, content
+  via, verified_by, state, duplicates, last_duplicate_at, content,
+  synthesised
 FROM events
 """
 # Only what is asked for enters the statement, so that each condition can use its index. `+source`:
@@ -77,7 +78,9 @@ WHERE u.slot <> 'none'
 STATS = """
 WITH
   stored AS (
-    SELECT source_id, count(*) AS events, sum(duplicates) AS duplicates, max(id) AS last_id
+    SELECT
+      source_id, count(*) AS events, sum(duplicates) AS duplicates,
+      sum(synthesised) AS synthesised, max(id) AS last_id
     FROM event GROUP BY +source_id
   ),
   aside AS (
@@ -100,6 +103,7 @@ SELECT
   s.name AS source,
   coalesce(stored.events, 0) AS events,
   coalesce(stored.duplicates, 0) AS duplicates,
+  coalesce(stored.synthesised, 0) AS synthesised,
   coalesce(aside.quarantined, 0) AS quarantined,
   coalesce(refused.refused, 0) AS refused_24h,
   strftime('%Y-%m-%dT%H:%M:%fZ', d.received_at / 1000.0, 'unixepoch') AS last_event_at,

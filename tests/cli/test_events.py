@@ -1,12 +1,15 @@
 """`hookbox events`, on what a real box has received."""
 
+import hmac
 import re
 
 import pytest
 
-from hookbox.model import Kind
+from hookbox.clock import SystemClock
+from hookbox.model import Delivery, Kind
 from hookbox.store import database
 from tests.cli.shell import Shell, delivery
+from tests.witness.client import SECRET
 
 ESCAPES = "\x1b[31mred\x1b]0;title\x07\x9b2J\u202e"
 
@@ -129,6 +132,35 @@ def test_repeats_are_counted_where_a_person_looks(filled: Shell) -> None:
     assert re.search(
         r"^repeats +1, the last one ", filled("events", "show", "6").stdout, re.MULTILINE
     )
+
+
+PARCELS = """
+[source.parcels]
+provider = "hmac"
+secret = "env:STD_SECRET"
+secret_encoding = "utf8"
+signed = "{body}"
+signature = "header:x-signature"
+id = "/id"
+natural_key = ["/order"]
+"""
+
+
+def parcel(body: bytes) -> Delivery:
+    """A delivery of a sender that may leave the id out."""
+    signature = hmac.digest(SECRET.encode(), body, "sha256").hex().encode()
+    headers = ((b"x-signature", signature),)
+    return Delivery(source="parcels", headers=headers, body=body, received_at=SystemClock().now())
+
+
+def test_event_without_an_id_of_the_senders_is_marked_and_counted(shell: Shell) -> None:
+    shell.config.write_text(shell.config.read_text() + PARCELS)
+    shell.receive(parcel(b'{"id": "a", "order": 1}'), parcel(b'{"order": 2}'))
+    assert [line["synthesised"] for line in shell.lines("events")] == [0, 1]
+    assert "key made" not in shell("events", "show", "1").stdout
+    assert re.search(r"(?m)^key made +from the content", shell("events", "show", "2").stdout)
+    counted = {line["source"]: line["synthesised"] for line in shell.lines("stats")}
+    assert counted == {"parcels": 1, "sealed": 0, "std": 0}
 
 
 PLANTED = """

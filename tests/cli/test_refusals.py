@@ -69,7 +69,7 @@ def test_stats_count_what_each_source_did(filled: Shell) -> None:
     assert (std["refused_24h"], std["pending"], std["queue_age_s"]) == (4, 0, None)
     assert std["last_event_at"] == filled.lines("events", "list")[0]["received_at"]
     assert (sealed["events"], sealed["last_event_at"], sealed["refused_24h"]) == (0, None, 1)
-    assert re.search(r"^std +1 +1 +1 +4 +2", filled("stats").stdout, re.MULTILINE)
+    assert re.search(r"^std +1 +1 +0 +1 +4 +2", filled("stats").stdout, re.MULTILINE)
 
 
 def test_stats_tell_how_long_the_oldest_job_has_waited(shell: Shell) -> None:

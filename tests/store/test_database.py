@@ -132,7 +132,7 @@ def test_all_documented_views_have_their_documented_columns(path: Path) -> None:
     """People and scripts rely on these names; tables may change, views may only grow."""
     contract = {
         "events": "id source provider key kind raw_kind recipient message_id occurred_at "
-        "received_at via verified_by state duplicates last_duplicate_at content",
+        "received_at via verified_by state duplicates last_duplicate_at content synthesised",
         "notifications": "event_id source message_id recipient kind bounce_class reject_reason "
         "occurred_at ambiguous effect",
         "recipients": "source message_id recipient status bounce_class status_at event_id",

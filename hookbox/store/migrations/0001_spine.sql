@@ -315,7 +315,8 @@ SELECT
   CASE d.is_text
     WHEN 1 THEN CAST(coalesce(e.content, substr(d.body, e.slice_start + 1, e.slice_length), d.body) AS TEXT)
     ELSE 'hex:' || hex(coalesce(e.content, substr(d.body, e.slice_start + 1, e.slice_length), d.body))
-  END AS content
+  END AS content,
+  e.synthesised
 FROM event AS e
 JOIN delivery AS d ON d.id = e.delivery_id
 JOIN source AS s ON s.id = e.source_id;
