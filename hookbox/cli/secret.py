@@ -15,6 +15,7 @@ from hookbox.cli.terminal import Column
 from hookbox.errors import ConfigError, OperatorError
 from hookbox.model import Slot
 from hookbox.providers.contract import Provider
+from hookbox.rules.signatures import is_private_key
 from hookbox.settings import SourceSettings
 from hookbox.store import secrets
 from hookbox.store.connections import Transaction
@@ -45,7 +46,9 @@ def command() -> None:
 
 
 no_argument = click.argument("refused", nargs=-1, metavar="")
-generate = click.option("--generate", is_flag=True, help="Make one, and print it for the sender.")
+generate = click.option(
+    "--generate", is_flag=True, help="Make one, and print what the sender needs."
+)
 
 
 @command.command("set")
@@ -105,7 +108,10 @@ def _store(
         return {}
 
     door.change(box, "secret.set", {"source": source, "text": text, "rotate": rotate}, keep)
-    if generate:
+    if generate and is_private_key(text):
+        simulate = box.hint(f"simulate {source} bounced --to ADDRESS")
+        terminal.say(f"no real sender has this key, it is for: {simulate}")
+    elif generate:
         click.echo(text)
 
 

@@ -11,6 +11,7 @@ import click
 from hookbox.cli import door, options, terminal
 from hookbox.cli.box import Box, chosen, pass_box
 from hookbox.cli.nouns import Noun
+from hookbox.cli.source_certificate import make_certificate
 from hookbox.cli.terminal import Column
 from hookbox.errors import OperatorError
 from hookbox.flows.sources import Source
@@ -41,6 +42,9 @@ def command() -> None:
     hookbox source
     hookbox source add shop svix
     """
+
+
+command.add_command(make_certificate)
 
 
 @command.command("list")

@@ -15,11 +15,23 @@ NAME = "sns.amazonaws.com"
 
 
 def local_signer(directory: Path) -> str:
-    """The private key whose certificate stands in the directory; empty where there is none."""
+    """The private key whose certificate stands in the directory; empty where there is none.
+
+    Raises OperatorError when it cannot be read.
+    """
+    file = directory / KEY_FILE
     try:
-        return (directory / KEY_FILE).read_text()
-    except OSError:
+        key = file.read_text()
+        fingerprint(key)
+    except FileNotFoundError:
         return ""
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise OperatorError(
+            f"{file} cannot be used: {why}; make it readable for hookbox's own user, or make "
+            "another with: hookbox source test-certificate NAME"
+        ) from error
+    return key
 
 
 def make_local_signer(directory: Path, now: int) -> Path:

@@ -11,6 +11,7 @@ from collections import OrderedDict
 
 from hookbox.clock import Clock
 from hookbox.errors import OperatorError
+from hookbox.flows.signer import local_signer
 from hookbox.flows.sources import Source
 from hookbox.model import Kind, Via
 from hookbox.providers.contract import Signed, Simulation
@@ -44,6 +45,7 @@ class Simulations:
             raise OperatorError(
                 f"{provider.title} has no event for {kind.value!r}; it has: {known}"
             )
+        directory = provider.certificates
         signed = provider.simulate(
             Simulation(
                 kind=kind,
@@ -51,6 +53,7 @@ class Simulations:
                 secret=secret,
                 id=f"sim_{secrets.token_hex(8)}",
                 now=self._clock.now(),
+                signing_key=local_signer(directory) if directory else "",
             )
         )
         self._expected[source.name, hashlib.sha256(signed.body).digest()] = None

@@ -57,7 +57,8 @@ def simulate(topics: tuple[str, ...], wanted: Simulation) -> Signed:
     if not wanted.signing_key:
         raise OperatorError(
             "only Amazon can sign for this source; add a second source with "
-            '`certificates = "DIR"`, and let hookbox make a test certificate there'
+            '`certificates = "DIR"`, and let hookbox make a test certificate there: '
+            "hookbox source test-certificate NAME"
         )
     named = topic(topics[0])
     assert named is not None, "the settings were checked"
