@@ -16,29 +16,25 @@ APPLY = "apply"  # the target that works out what an event says
 CRASHES_MAX = 3  # a job that was running in three dead processes is suspected of killing them
 EXCERPT_MAX = 200
 
+# A job due later than the longest back-off is due now: the clock was set back.
+MEND_DUE = """
+UPDATE job SET run_at = :now
+WHERE state = 'available' AND target = :target AND run_at > :horizon
+"""
 # Jobs that were running in a crash are claimed one at a time and last, so that the one that kills
-# the process is found without its neighbours paying for it. A job due later than the longest
-# back-off is due now: the clock was set back.
-CLAIM_FRESH = """
+# the process is found without its neighbours paying for it. They have an index of their own: among
+# a long queue of others they could only be looked for.
+CLAIM = """
 UPDATE job SET state = 'running', instance = :instance, token = :token
 WHERE id IN (
   SELECT id FROM job
-  WHERE state = 'available' AND target = :target AND crashes = 0
-    AND (run_at <= :now OR run_at > :horizon)
-  ORDER BY run_at, id LIMIT :limit
+  WHERE state = 'available' AND target = :target AND {which} AND run_at <= :now
+  ORDER BY run_at, id LIMIT {limit}
 )
 RETURNING id, event_id, attempts, replay
 """
-CLAIM_SUSPECT = """
-UPDATE job SET state = 'running', instance = :instance, token = :token
-WHERE id IN (
-  SELECT id FROM job
-  WHERE state = 'available' AND target = :target AND crashes > 0
-    AND (run_at <= :now OR run_at > :horizon)
-  ORDER BY run_at, id LIMIT 1
-)
-RETURNING id, event_id, attempts, replay
-"""
+CLAIM_FRESH = CLAIM.format(which="crashes = 0", limit=":limit")
+CLAIM_SUSPECT = CLAIM.format(which="crashes > 0", limit="1")
 OWNED = """
 SELECT id FROM job
 WHERE id IN (SELECT value FROM json_each(:ids))
@@ -69,10 +65,9 @@ WHERE id = ? AND state = 'running'
 """
 RELEASE = """
 UPDATE job SET state = 'available', run_at = :now
-WHERE state = 'held' AND target = :target AND event_id IN (
-  SELECT e.id FROM event AS e JOIN source AS s ON s.id = e.source_id
-  WHERE s.name IN (SELECT value FROM json_each(:sources))
-)
+WHERE state = 'held' AND target = :target AND (
+  SELECT s.name FROM event AS e JOIN source AS s ON s.id = e.source_id WHERE e.id = job.event_id
+) IN (SELECT value FROM json_each(:sources))
 """
 UNAPPLIED = """
 SELECT count(*) FROM job AS j JOIN event AS e ON e.id = j.event_id
@@ -151,6 +146,7 @@ def claim(
         "horizon": horizon,
         "limit": limit,
     }
+    transaction.execute(MEND_DUE, place)
     order = (CLAIM_SUSPECT, CLAIM_FRESH) if lease.token % 8 == 0 else (CLAIM_FRESH, CLAIM_SUSPECT)
     rows = (
         transaction.execute(order[0], place).fetchall()

@@ -116,7 +116,9 @@ CREATE TABLE job (
 ) STRICT;
 
 CREATE INDEX job_due ON job (target, run_at) WHERE state = 'available';
+CREATE INDEX job_suspect ON job (target, run_at) WHERE state = 'available' AND crashes > 0;
 CREATE INDEX job_running ON job (instance) WHERE state = 'running';
+CREATE INDEX job_held ON job (target) WHERE state = 'held';
 
 CREATE TABLE attempt (
   job_id INTEGER NOT NULL REFERENCES job (id),
