@@ -47,11 +47,9 @@ FROM quarantine_entry WHERE id = :id
 ON CONFLICT (source_id, key) DO NOTHING
 RETURNING id
 """
-INSERT_APPLY_JOB = "INSERT INTO job (event_id, target, run_at) VALUES (:event_id, 'apply', :now)"
 
-ACCEPTED_UNREAD = (
-    "quarantine.accepted"  # raw kind of an event that a person accepted although it cannot be read
-)
+# The raw kind of an event that a person accepted although it cannot be read.
+ACCEPTED_UNREAD = "quarantine.accepted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,14 +139,14 @@ def accept(transaction: Transaction, entry_id: int, now: int) -> int:
     if found.event_id is not None:
         event_id = found.event_id
         transaction.execute(MARK_PENDING, {"event_id": event_id})
-        jobs.replay(transaction, event_id, "apply", now)
     else:
-        event_id = _accept_as_event(transaction, found, now)
+        event_id = _accept_as_event(transaction, found)
+    jobs.replay(transaction, event_id, jobs.APPLY, now)
     _resolve(transaction, entry_id, f"accepted as event {event_id}", now)
     return event_id
 
 
-def _accept_as_event(transaction: Transaction, found: Entry, now: int) -> int:
+def _accept_as_event(transaction: Transaction, found: Entry) -> int:
     row = transaction.execute(ENTRY, {"id": found.id}).fetchone()
     key = f"{found.key or 'quarantine'}~{row['digest'].hex()[:8]}"
     place = {"id": found.id, "key": key, "raw_kind": found.raw_kind or ACCEPTED_UNREAD}
@@ -157,7 +155,6 @@ def _accept_as_event(transaction: Transaction, found: Entry, now: int) -> int:
         raise OperatorError(
             f"quarantine entry {found.id}: its content is an event already, under the key {key}"
         )
-    transaction.execute(INSERT_APPLY_JOB, {"event_id": made["id"], "now": now})
     return int(made["id"])
 
 
