@@ -114,6 +114,8 @@ class Writer:
         self._room.check()
         entries = [self._room.enter(proposal, deadline_s) for proposal in proposals]
         self._wanted.set()
+        if len(entries) == 1:
+            return await entries[0].answer
         try:
             return _sum([await entry.answer for entry in entries])
         finally:
@@ -236,10 +238,9 @@ class Writer:
             ):
                 raise  # the disk's fault, or a lock's: the sender comes back
             log.error("delivery unstorable pieces=%d error=%r", proposal.rows, error)
-        pieces = proposal.pieces() if proposal.rows > 1 else [proposal.as_rotten(UNSTORABLE)]
         if proposal.rows > 1:
-            return _sum([await self._admit_alone(piece) for piece in pieces])
-        return await self._channel.run(self._admitting(pieces[0]))
+            return _sum([await self._admit_alone(piece) for piece in proposal.pieces()])
+        return await self._channel.run(self._admitting(proposal.as_rotten(UNSTORABLE)))
 
     def _admitting(self, proposal: Proposal) -> Callable[[sqlite3.Connection], Admission]:
         def work(transaction: Transaction) -> Admission:
