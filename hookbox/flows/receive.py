@@ -19,7 +19,6 @@ from hookbox.errors import (
     Refused,
     StoreBusy,
     StoreError,
-    StoreFull,
     Unintelligible,
 )
 from hookbox.flows.certificates import Certificates
@@ -113,10 +112,6 @@ class Receiver:
             unreadable=bool(split.rotten) and not split.events,
         )
 
-    def refused(self, source: Source, delivery: Delivery, reason: Reason) -> Receipt:
-        """The door itself refused (a body past its cap); counted like any other refusal."""
-        return self._refuse(source, delivery, Refused(reason))
-
     async def _verify(self, source: Source, delivery: Delivery) -> VerifiedDelivery:
         provider, trust = source.provider, source.trust
         if not trust.keys and provider.needs_secret:
@@ -144,9 +139,7 @@ class Receiver:
 
     def _refuse(self, source: Source, delivery: Delivery, refusal: Refused) -> Receipt:
         self._tally.refused(source.id, refusal.reason, refusal.skew_s, delivery.remote)
-        if (
-            refusal.reason is Reason.NO_SECRET
-        ):  # ours to fix: set one, and the sender's retry is accepted
+        if refusal.reason is Reason.NO_SECRET:  # ours to mend, and then the sender's retry is taken
             return Receipt(outcome=Outcome.BUSY, reason=refusal.reason, retry_after_s=RETRY_LATER_S)
         return Receipt(outcome=Outcome.REFUSED, reason=refusal.reason)
 
@@ -166,6 +159,8 @@ def _split(source: Source, verified: VerifiedDelivery) -> Split | Handshake:
 def _proposals(source: Source, verified: VerifiedDelivery, split: Split) -> list[Proposal]:
     """The delivery in chunks small enough that a big batch never holds up a small one for long."""
     row = _delivery_row(source, verified, split)
+    if len(split.events) == 1 and not split.rotten:
+        return [Proposal(delivery=row, events=split.events, token=split.token)]
     chunks = [
         Proposal(delivery=row, events=split.events[at : at + BATCH_ROWS_MAX], token=split.token)
         for at in range(0, len(split.events), BATCH_ROWS_MAX)
@@ -232,6 +227,6 @@ def _outcome(admission: Admission) -> Outcome:
 
 def _busy(source: Source, trouble: Exception) -> Receipt:
     """Our fault, in the log once per delivery: this is rare, and each one is a sender sent away."""
-    passing = isinstance(trouble, Overloaded | StoreBusy) and not isinstance(trouble, StoreFull)
-    log.warning("not stored source=%s error=%s", source.name, str(trouble) or "no commit in time")
+    passing = isinstance(trouble, Overloaded | StoreBusy)
+    log.warning("not stored source=%s error=%s", source.name, trouble)
     return Receipt(outcome=Outcome.BUSY, retry_after_s=RETRY_SOON_S if passing else RETRY_LATER_S)
