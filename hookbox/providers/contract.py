@@ -6,9 +6,8 @@ no network, no store, no logging. `configure` turns the provider into the one a 
 topics, templates, tolerances) by replacing functions and facts, so that everything downstream sees
 one kind of thing.
 
-`VerifiedDelivery` is the marker that a delivery was proved. Only a provider's `verify` makes one
-(and the store, when it reads back a delivery that was proved before), and `split` takes nothing
-else.
+`VerifiedDelivery` is the marker that a delivery was proved. Only a provider's `verify` makes one,
+and `split` takes nothing else.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +38,7 @@ class KeyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """The HTTP status for each outcome, by this sender's own rules (providers.md section 3).
+    """The HTTP status for each outcome, by this sender's own rules.
 
     `refused_by` overrides `refused` for single reasons. `busy` is any fault of ours.
     """
@@ -76,9 +75,7 @@ class Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedDelivery:
-    """A delivery that its sender's secret vouches for. Made by `verify`, and by the store for what
-    was proved before.
-    """
+    """A delivery that its sender's secret vouches for. Made by `verify` alone."""
 
     delivery: Delivery
     slot: Slot
