@@ -13,8 +13,11 @@ PATIENCE_MAX_S = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One configured sender: its provider as configured, what to trust, its limits, and what
-    its events may do (`scope`: the list that its suppressions go to)."""
+    """One configured sender: its provider as configured, what to trust, and its limits.
+
+    `scope`: the list that its suppressions go to. `suppress_ambiguous`: the operator's word that
+    its events may suppress everybody they may concern.
+    """
 
     name: str
     id: int
@@ -28,11 +31,9 @@ class Source:
     def deadline_s(self) -> float:
         """How long the sender may be kept waiting before it is told to come back."""
         patience_s = self.provider.patience_s
-        return (
-            PATIENCE_MAX_S
-            if patience_s is None
-            else min(PATIENCE_MAX_S, patience_s * PATIENCE_SHARE)
-        )
+        if patience_s is None:
+            return PATIENCE_MAX_S
+        return min(PATIENCE_MAX_S, patience_s * PATIENCE_SHARE)
 
 
 class Sources:

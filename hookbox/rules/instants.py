@@ -58,9 +58,8 @@ def written(at: int) -> str:
 def _of_number(number: int | float) -> int | None:
     for limit, factor in UNITS:
         if 0 <= number < limit:  # False for NaN too
-            at = int(
-                number * factor + 0.001
-            )  # cut off, but not the .9999 that a double makes of .0
+            # Cut off, but not the .9999 that a double makes of .0.
+            at = int(number * factor + 0.001)
             return at if at <= LAST_AT else None
     return None
 

@@ -20,9 +20,8 @@ _MEND = (
     'write "env:NAME", "file:/full/path" or "credential:NAME", '
     "or leave the line out and keep the secret in the sealed store: hookbox secret set SOURCE"
 )
-_TEXT_MAX_BYTES = (
-    65_536  # the longest key fits many times; a log or a device named by mistake does not
-)
+# The longest key fits many times; a log or a device named by mistake does not.
+_TEXT_MAX_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

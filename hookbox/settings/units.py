@@ -5,9 +5,8 @@ import re
 from hookbox.errors import ConfigError
 
 SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-DURATION_MAX_S = (
-    3_650 * SECONDS["d"]
-)  # ten years: longer than any of it runs, and safe in milliseconds
+# Ten years: longer than any of it runs, and safe in milliseconds.
+DURATION_MAX_S = 3_650 * SECONDS["d"]
 
 BYTES = {
     "gib": 1 << 30,

@@ -11,13 +11,11 @@ from hookbox.clock import Clock
 from hookbox.store.connections import BUSY_TIMEOUT_MS, WriterConnection
 
 PAGE_BYTES = 4096
-PAGES_PER_ROW = (
-    4  # a delivery, an event, a job and their indexes share pages inside a batch; measured 3 to 7
-)
+# A delivery, an event, a job and their indexes share pages inside a batch; measured 3 to 7.
+PAGES_PER_ROW = 4
 IDLE_PAGES = 1_000  # 4 MB: checkpoint when nothing waits
-FORCED_PAGES = (
-    4_000  # 16 MB: checkpoint even under load, or the WAL would grow for as long as the load lasts
-)
+# 16 MB: checkpoint even under load, or the WAL would grow for as long as the load lasts.
+FORCED_PAGES = 4_000
 TRUNCATE_AFTER_IDLE_S = 30.0
 TRUNCATE_BUSY_MS = 100  # a reader that stays must not hold up whoever comes in meanwhile
 

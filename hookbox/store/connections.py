@@ -14,9 +14,8 @@ Transaction = sqlite3.Connection
 Row = sqlite3.Row
 T = TypeVar("T")
 
-BUSY_TIMEOUT_MS = (
-    1_500  # within every sender's patience (3 s and more), with room for the commit itself
-)
+# Within every sender's patience (3 s and more), with room for the commit itself.
+BUSY_TIMEOUT_MS = 1_500
 JOURNAL_SIZE_LIMIT_BYTES = 4 * 1024 * 1024
 
 # What every connection is told. `secure_delete` because builds differ and purged mail must be gone

@@ -31,9 +31,8 @@ def prepare(path: Path) -> None:
     try:
         with connections.named(path):
             if fresh or path.stat().st_size == 0:
-                connection.execute(
-                    "PRAGMA auto_vacuum = INCREMENTAL"
-                )  # only takes in an empty file
+                # Takes in an empty file only.
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             else:
                 check_identity(connection, path)
             _enter_wal(connection)

@@ -37,9 +37,8 @@ def public_app(runtime: Runtime) -> ASGIApp:
     async def hooks(scope: Scope, receive: Receive, send: Send) -> None:
         """One request to `/hooks/…`. A mistake of ours is our fault: the sender comes back."""
         try:
-            await _serve(
-                runtime, cast(HTTPScope, scope), receive, send
-            )  # the server speaks no WebSocket
+            # Always HTTP: the server speaks no WebSocket.
+            await _serve(runtime, cast(HTTPScope, scope), receive, send)
         except Exception:
             log.exception("request failed path=%r", scope["path"])
             await _answer(send, 503, ANSWERS[Outcome.BUSY], (b"retry-after", b"60"))
@@ -55,10 +54,7 @@ async def _serve(runtime: Runtime, scope: HTTPScope, receive: Receive, send: Sen
     method = scope["method"]
     if method == "POST":
         await _post(runtime, source, scope, receive, send)
-    elif method in (
-        "GET",
-        "HEAD",
-    ):  # senders look whether somebody is there before they create a webhook
+    elif method in ("GET", "HEAD"):  # senders look who is there before they create a webhook
         await _answer(send, 200, b"")
     elif method == "OPTIONS":
         await _answer(send, 204, b"", ALLOW)
