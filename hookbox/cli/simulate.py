@@ -48,7 +48,8 @@ def command(box: Box, source: str, kind: str, to: str) -> None:
         raise OperatorError(f"no server is running on {box.state}; start it: {box.hint('serve')}")
     answer = _sent(box, Listen.parse(signed["listen"]), source, signed)
     event = _stored(box, source, signed["key"], answer)
-    click.echo(f"verified by the {event['verified_by']} secret")
+    proof = event["verified_by"]
+    click.echo(f"verified by the {'certificate' if proof == 'none' else f'{proof} secret'}")
     click.echo(f"stored as event {event['id']}")
     click.echo(f"acknowledged in {answer.took_ms:.0f} ms ({answer.status})")
     _tell_outcome(box, asyncio.run(_followed(box, event)))

@@ -88,6 +88,7 @@ def test_sender_with_a_certificate_is_simulated_with_one_made_here(tmp_path: Pat
         key_file.write_text("no key")
         assert f"{key_file} cannot be used" in shell(*simulate).stderr
     assert told.exit_code == 0, told.output
+    assert told.stdout.startswith("verified by the certificate\n")
     assert re.search(BOUNCED, told.stdout)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hookbox import assembly
+from hookbox.providers import PROVIDERS
 from hookbox.settings import parse
 from tests.providers.table import rows
 
@@ -18,6 +19,20 @@ def test_table_of_providers_is_what_they_declare() -> None:
     start = lines.index(rows()[0])
     end = next(n for n in range(start, len(lines)) if not lines[n].startswith("|"))
     assert lines[start:end] == rows()
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_readme_has_a_row_for_every_setting_of_a_provider(name: str) -> None:
+    """Those of `hmac` are told in a text of their own, which its presets refer to."""
+    text = README.read_text()
+    options = PROVIDERS[name].options
+    if "signature_pattern" in options:
+        assert [
+            key for key in options if not re.search(rf"^    {key} = ", text, re.MULTILINE)
+        ] == []
+        return
+    row = rf"^\| [^|]*`{name}`[^|]* \| `{{}}` \| "
+    assert [key for key in options if not re.search(row.format(key), text, re.MULTILINE)] == []
 
 
 def test_every_configuration_in_the_readme_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
