@@ -11,7 +11,7 @@ TESTING := $(VENV)/.testing
 PROJECT := pyproject.toml hookbox/__init__.py packaging/bootstrap.py
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test test-all witness lint lock clean
+.PHONY: help venv serve test test-all witness bench lint lock clean
 
 help:
 	@echo 'make venv      create .venv from the lock'
@@ -19,6 +19,7 @@ help:
 	@echo 'make test      tests without the long ones'
 	@echo 'make witness   the long ones alone: kills, power cuts, floods'
 	@echo 'make test-all  both'
+	@echo 'make bench     how fast it receives, beside other stacks; fails when a floor is missed'
 	@echo 'make lint      ruff and mypy'
 	@echo 'make lock      renew the locks from pyproject.toml'
 	@echo 'make clean     remove .venv and what the tools left'
@@ -47,6 +48,9 @@ test-all: $(TESTING)
 
 witness: $(TESTING)
 	$(BIN)/python -m pytest -m witness
+
+bench: $(TESTING)
+	$(BIN)/python -m tests.bench.receive --check
 
 lint: $(TESTING)
 	$(BIN)/ruff check .
