@@ -55,7 +55,9 @@ class Tally:
 
     def proved(self, source_id: int, slot: Slot, at: int) -> None:
         """Count one delivery that was proved by this slot."""
-        entry = self._uses.setdefault((source_id, slot), _Uses())
+        entry = self._uses.get((source_id, slot))
+        if entry is None:
+            entry = self._uses[source_id, slot] = _Uses()
         entry.accepted += 1
         entry.last_used_at = max(entry.last_used_at, at)
 

@@ -15,14 +15,15 @@ Headers = Iterable[tuple[bytes, bytes]]
 def one(headers: Headers, name: str) -> bytes | None:
     """The value of the header, None where it is absent. `name` in lower case."""
     wanted = name.encode()
-    values = [value for found, value in headers if found == wanted]
-    if not values:
-        return None
-    if len(values) > 1:
-        raise Refused(Reason.HEADER_AMBIGUOUS)
-    if not values[0].isascii():
+    value = None
+    for found, content in headers:
+        if found == wanted:
+            if value is not None:
+                raise Refused(Reason.HEADER_AMBIGUOUS)
+            value = content
+    if value is not None and not value.isascii():
         raise Refused(Reason.HEADER_MALFORMED)
-    return values[0]
+    return value
 
 
 def required(headers: Headers, name: str, missing: Reason) -> bytes:

@@ -39,6 +39,7 @@ class Entry:
         """It is not stored, or nobody knows whether it is."""
         if not self.answer.done():
             self.answer.set_exception(error)
+            self.answer.exception()  # a caller that gave up never asks, which is no news for a log
 
 
 class WaitingRoom:
@@ -73,7 +74,6 @@ class WaitingRoom:
         """Wait to be stored, for so long."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Admission] = loop.create_future()
-        answer.add_done_callback(_seen)
         self._last_stir = self._clock.monotonic()
         deadline = self._last_stir + deadline_s
         entry = Entry(proposal, answer, self._last_stir, deadline, proposal.bytes)
@@ -122,9 +122,3 @@ class WaitingRoom:
         while self._entries:
             self._entries.popleft().fail(error)
         self._bytes = 0
-
-
-def _seen(answer: asyncio.Future[Admission]) -> None:
-    """A caller that gave up never asks; that is no reason for a warning about it."""
-    if not answer.cancelled():
-        answer.exception()
