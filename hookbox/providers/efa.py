@@ -27,7 +27,7 @@ from hookbox.providers.proof import proved
 from hookbox.providers.secret_text import utf8_secret
 from hookbox.providers.single import header_reader, one_event, opened
 from hookbox.providers.standardwebhooks import ID
-from hookbox.rules.digest import Unreadable, digest_of, read_value
+from hookbox.rules.digest import digest_of, value_or_none
 from hookbox.rules.freshness import seconds_at
 from hookbox.rules.headers import required
 from hookbox.rules.reading import addresses, at, plain_text
@@ -81,10 +81,7 @@ def split(verified: VerifiedDelivery) -> Split:
 
 
 def normalize(event: StoredEvent) -> tuple[Notification, ...]:
-    try:
-        document = read_value(event.content)
-    except Unreadable:  # released from quarantine as it is
-        document = None
+    document = value_or_none(event.content)
     kind = _kind(document)
     recipients = addresses(at(document, ("data", "recipient")))
     return (

@@ -31,7 +31,7 @@ from hookbox.providers.mailgun_forms import read_fields
 from hookbox.providers.mailgun_simulation import KINDS, simulate
 from hookbox.providers.proof import proved
 from hookbox.providers.secret_text import utf8_secret
-from hookbox.rules.digest import Unreadable, blank, digest_of, read_json, read_value
+from hookbox.rules.digest import Unreadable, blank, digest_of, read_json, value_or_none
 from hookbox.rules.forms import fields
 from hookbox.rules.freshness import seconds_at
 from hookbox.rules.headers import one
@@ -165,10 +165,7 @@ def _of_form(body: bytes, token: str) -> SplitEvent:
 
 
 def normalize(event: StoredEvent) -> tuple[Notification, ...]:
-    try:
-        document = read_value(event.content)
-    except Unreadable:  # released from quarantine as it is
-        document = None
+    document = value_or_none(event.content)
     if not isinstance(document, dict):
         return (Notification(kind=Kind.UNKNOWN),)
     told = document.get("event-data")

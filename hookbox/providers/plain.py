@@ -25,7 +25,7 @@ from hookbox.errors import ConfigError
 from hookbox.model import BounceClass, Kind, Notification, RejectReason, StoredEvent, TimeSource
 from hookbox.providers.contract import Provider, Simulation, Table, no_options
 from hookbox.providers.places import KEPT, Place, Where, parsed_place
-from hookbox.rules.digest import Unreadable, read_value
+from hookbox.rules.digest import value_or_none
 from hookbox.rules.instants import written
 from hookbox.rules.reading import addresses, instant, parsed_pointer, placed, plain_text
 
@@ -109,10 +109,7 @@ def reader(mapped: Map) -> Callable[[StoredEvent], tuple[Notification, ...]]:
     """`normalize` for a source with this map."""
 
     def normalize(event: StoredEvent) -> tuple[Notification, ...]:
-        try:
-            document = read_value(event.content)
-        except Unreadable:  # released from quarantine as it is
-            document = None
+        document = value_or_none(event.content)
         return (read(mapped, document, event.headers.get),)
 
     return normalize

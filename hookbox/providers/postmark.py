@@ -32,7 +32,7 @@ from hookbox.providers.postmark_events import identify, read, record_type
 from hookbox.providers.postmark_simulation import KINDS, simulate
 from hookbox.providers.proof import Verify, refusing_ambiguous
 from hookbox.providers.single import header_reader, opened
-from hookbox.rules.digest import Unreadable, read_value
+from hookbox.rules.digest import value_or_none
 from hookbox.rules.reading import key_text
 
 TRACE_ID = "x-pm-webhook-trace-id"
@@ -74,10 +74,7 @@ def split(verified: VerifiedDelivery) -> Split:
 
 
 def normalize(event: StoredEvent) -> tuple[Notification, ...]:
-    try:
-        document = read_value(event.content)
-    except Unreadable:  # released from quarantine as it is
-        document = None
+    document = value_or_none(event.content)
     if not isinstance(document, dict):
         return (Notification(kind=Kind.UNKNOWN),)
     return (read(document),)

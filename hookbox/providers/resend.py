@@ -24,7 +24,7 @@ from hookbox.providers.notices import (
     scalars,
     without_brackets,
 )
-from hookbox.rules.digest import Unreadable, read_value
+from hookbox.rules.digest import value_or_none
 from hookbox.rules.instants import written
 from hookbox.rules.reading import addresses, at, instant, plain_text
 from hookbox.rules.replies import bounce_class, reply
@@ -70,10 +70,7 @@ DETAILS = ("bounce", "suppressed", "failed", "click")
 
 
 def normalize(event: StoredEvent) -> tuple[Notification, ...]:
-    try:
-        document = read_value(event.content)
-    except Unreadable:  # released from quarantine as it is
-        document = None
+    document = value_or_none(event.content)
     word = plain_text(at(document, ("type",))) or ""
     found = _verdict(word, document)
     to = addresses(at(document, ("data", "to")))

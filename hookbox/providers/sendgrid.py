@@ -40,7 +40,7 @@ from hookbox.providers.contract import (
 from hookbox.providers.proof import proved
 from hookbox.providers.sendgrid_events import CLASSIFICATIONS, EVENTS, read
 from hookbox.providers.sendgrid_simulation import KINDS, SIGNATURE, TIMESTAMP, simulate
-from hookbox.rules.digest import Unreadable, read_value, synthesised_key
+from hookbox.rules.digest import Unreadable, synthesised_key, value_or_none
 from hookbox.rules.elements import Element, read_elements
 from hookbox.rules.encoding import plain
 from hookbox.rules.freshness import seconds_at
@@ -76,11 +76,6 @@ def read_secret(text: str) -> PublicKey:
         return ecdsa_key(ecdsa_public_text(text) if is_private_key(text) else text)
     except ValueError as error:
         raise ConfigError(str(error), mend=MEND_KEY) from error
-
-
-def make_key_pair() -> tuple[str, str]:
-    """A public key as SendGrid shows its own, and the private key that simulates SendGrid."""
-    return ecdsa_pair()
 
 
 def make_secret() -> str:
@@ -164,10 +159,7 @@ def _natural(name: str, value: object) -> str:
 def normalize(
     classifications: Mapping[str, BounceClass], event: StoredEvent
 ) -> tuple[Notification, ...]:
-    try:
-        found = read_value(event.content)
-    except Unreadable:  # released from quarantine as it is
-        found = None
+    found = value_or_none(event.content)
     if not isinstance(found, dict):
         return (Notification(kind=Kind.UNKNOWN),)
     if event.raw_kind == sendgrid_inbound.RAW_KIND:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from hookbox.errors import ConfigError, OperatorError, Reason, Refused, Unintelligible
 from hookbox.model import BounceClass, Kind, Notification, RejectReason, Slot, Split
-from hookbox.providers import sendgrid
 from hookbox.providers.contract import Simulation
 from hookbox.rules.signatures import ecdsa_pair, ecdsa_signature
 from tests.providers.requests import delivery, events, proved, provider_of, stored, trust
@@ -557,7 +556,7 @@ def wanted(kind: Kind, secret: str) -> Simulation:
 
 @pytest.mark.parametrize("kind", PROVIDER.kinds)
 def test_simulated_event_is_believed_only_by_a_source_with_that_pair(kind: Kind) -> None:
-    public, private = sendgrid.make_key_pair()
+    public, private = ecdsa_pair()
     assert PROVIDER.simulate
     made = PROVIDER.simulate(wanted(kind, private))
     received = delivery(made.headers, made.body)

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookbox.rules.digest import (
-    DIGEST_BYTES,
     Unreadable,
     digest_of,
     digest_of_bytes,
     read_json,
     read_value,
     synthesised_key,
+    value_or_none,
 )
 
 JSON = st.recursive(
@@ -140,7 +140,13 @@ def test_what_two_readers_could_read_in_two_ways_is_unreadable(body: bytes, reas
 )
 def test_odd_but_plain_json_is_read(body: bytes) -> None:
     assert read_json(body).value == read_value(body)
-    assert len(read_json(body).digest) == DIGEST_BYTES
+    assert len(read_json(body).digest) == 32
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"a":1,"a":2}', b"[1] 2"])
+def test_what_was_let_through_unreadable_reads_as_nothing(body: bytes) -> None:
+    assert value_or_none(body) is None
+    assert value_or_none(b'{"a":[1]}') == {"a": [1]}
 
 
 def test_reason_names_no_content() -> None:
