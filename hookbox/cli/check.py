@@ -40,11 +40,10 @@ def live_sources(settings: Settings) -> dict[str, Source]:
 
 
 def _sealed(settings: Settings) -> assembly.Sealed:
-
     if not (settings.state / database.FILE_NAME).exists():
         return {}
     with database.reading(settings.state) as transaction:
-        if not secrets.listed(transaction):
+        if not secrets.any_sealed(transaction):
             return {}
         seal = secrets.load_seal(settings.state)
         return assembly.open_secrets(transaction, seal, assembly.providers_of(settings))

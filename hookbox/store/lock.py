@@ -36,14 +36,3 @@ class Lock:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
-
-
-def is_locked(state: Path) -> bool:
-    """Whether some process holds the state directory right now."""
-    lock = Lock(state)
-    try:
-        lock.acquire()
-    except StoreBusy:
-        return True
-    lock.release()
-    return False

@@ -6,8 +6,6 @@ The key is a Fernet key in `hookbox.key` (0600, beside the database) or the syst
 
 import contextlib
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,16 +40,7 @@ DELETE FROM secret_use WHERE slot = :slot AND source_id = (
   SELECT id FROM source WHERE 'source.' || name = :owner
 )
 """
-ALL = "SELECT owner, slot, set_at FROM secret ORDER BY owner, slot"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecretRow:
-    """That there is a secret, and since when. Never what it is."""
-
-    owner: str
-    slot: Slot
-    set_at: int
+ANY = "SELECT EXISTS (SELECT 1 FROM secret)"
 
 
 class Seal:
@@ -109,7 +98,7 @@ def _check_nothing_sealed(state: Path, place: Path) -> None:
     if not (state / database.FILE_NAME).exists():
         return
     with database.reading(state) as transaction:
-        sealed = transaction.execute("SELECT EXISTS (SELECT 1 FROM secret)").fetchone()[0]
+        sealed = any_sealed(transaction)
     if sealed:
         raise StoreError(
             f"{place} is missing, and the database holds secrets that were sealed with it; put it "
@@ -166,7 +155,6 @@ def of_owner(transaction: Transaction, owner: str) -> dict[Slot, bytes]:
     return {Slot(row["slot"]): row["sealed"] for row in rows}
 
 
-def listed(transaction: Transaction) -> Sequence[SecretRow]:
-    """What the sealed store holds, without the secrets."""
-    rows = transaction.execute(ALL)
-    return [SecretRow(owner=r["owner"], slot=Slot(r["slot"]), set_at=r["set_at"]) for r in rows]
+def any_sealed(transaction: Transaction) -> bool:
+    """Whether the sealed store holds anything, which takes its key to open."""
+    return bool(transaction.execute(ANY).fetchone()[0])

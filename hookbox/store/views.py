@@ -6,9 +6,9 @@ Lines are named as the views name their columns, so that what a command prints a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 
 from hookbox.rules.folding import meant
+from hookbox.rules.instants import written
 from hookbox.store.connections import Transaction
 
 Value = str | int | float | None
@@ -149,8 +149,7 @@ class EventFilter:
 
 def iso(instant: int) -> str:
     """An instant as the views write it."""
-    second, millisecond = divmod(instant, 1000)
-    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}.{millisecond:03}Z"
+    return written(instant)
 
 
 def events(transaction: Transaction, wanted: EventFilter, page: Page) -> list[Line]:
