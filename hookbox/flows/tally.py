@@ -1,8 +1,7 @@
-"""What is counted in memory and written once a minute: refusals with their skew, and which secret
-proved what.
+"""Tally: refusals with their skew and the use of secrets, counted in memory.
 
-A stranger's request must not cost a disk write; a minute of counts may be lost in a crash, no event
-can.
+They are written once a minute: a stranger's request must not cost a disk write. A minute of counts
+may be lost in a crash; no event can.
 """
 
 import logging

@@ -1,5 +1,4 @@
-"""What a provider is: pure functions over deliveries and events, and the facts it declares about
-its sender.
+"""What a provider is: pure functions over deliveries and events, and facts about its sender.
 
 A provider module exports one frozen `Provider` named `PROVIDER`. Its functions are pure: no clock,
 no network, no store, no logging. `configure` turns the provider into the one a source uses (its own

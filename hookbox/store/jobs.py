@@ -1,5 +1,4 @@
-"""Jobs: the outbox. Claiming, finishing, putting off, and taking back what a dead process left
-running.
+"""Jobs, the outbox: claiming, finishing, putting off, and taking back after a crash.
 
 There are no wall-clock leases. A running job belongs to (instance, token); the server's lock makes
 it certain that every older instance is dead. Finishing needs the token, so a late finisher changes
