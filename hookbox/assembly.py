@@ -5,6 +5,7 @@ is what runs.
 """
 
 import difflib
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -31,6 +32,30 @@ def live_sources(settings: Settings, ids: Mapping[str, int], sealed: Sealed) -> 
     return {
         each.name: _live(settings, each, ids.get(each.name, 0), sealed) for each in settings.sources
     }
+
+
+def reading_sources(settings: Settings, ids: Mapping[str, int]) -> dict[str, Source]:
+    """The configured sources that the store knows, to read what is stored with. They prove nothing,
+    so no secret is looked at.
+    """
+    return {
+        each.name: Source(
+            name=each.name,
+            id=ids[each.name],
+            provider=configured(each, settings.server.public_url),
+            trust=Trust(keys=()),
+            body_max=0,
+            scope=each.scope,
+            suppress_ambiguous=each.suppress_ambiguous,
+        )
+        for each in settings.sources
+        if each.name in ids
+    }
+
+
+def fingerprint(settings: Settings) -> str:
+    """Tells one configuration from another."""
+    return hashlib.sha256(settings.text.encode()).hexdigest()
 
 
 def providers_of(settings: Settings) -> dict[str, str]:

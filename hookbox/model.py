@@ -157,7 +157,8 @@ class StoredEvent:
     """An event read back from the store, for `normalize`.
 
     `headers` holds the headers that the provider asked to keep, names in lower case, decoded as
-    latin-1. `signed_at` is the time inside the signature where the sender signs one.
+    latin-1. `signed_at` is the time inside the signature where the sender signs one. `forgotten`: a
+    person wants the sender's replay of it to be news.
     """
 
     id: int
@@ -170,6 +171,7 @@ class StoredEvent:
     received_at: int
     signed_at: int | None = None
     via: Via = Via.WEBHOOK
+    forgotten: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

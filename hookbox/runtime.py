@@ -22,7 +22,8 @@ from hookbox.flows.lane import Lane, LaneRunner
 from hookbox.flows.probe import Probes
 from hookbox.flows.receive import Receiver
 from hookbox.flows.simulate import Simulations
-from hookbox.flows.sources import Sources
+from hookbox.flows.sources import Source, Sources
+from hookbox.flows.standstill import Standstill
 from hookbox.flows.tally import Tally
 from hookbox.flows.work import Worker
 from hookbox.model import Kind, Slot
@@ -72,12 +73,14 @@ class Runtime:
         self.receiver: Receiver
         self.worker: Worker
         self.decisions: Decisions
+        self.standstill: Standstill
         self.seal: Seal
         self.token: str  # what callers of the private port show
         self._tasks: list[asyncio.Task[None]] = []
         self._workers: list[asyncio.Task[None]] = []
         self.lanes: dict[str, LaneRunner] = {}
         self.ready = False
+        self.broken = asyncio.Event()  # something that must run ended: stop and start anew
         self.public_at = ""  # where the public door listens, as settings write it
         # One change of sources at a time: two that interleave would undo half of each other.
         self._changing = asyncio.Lock()
@@ -112,6 +115,7 @@ class Runtime:
             self.writer, self.tally, self.certificates, self.probes, self.clock, self._wake
         )
         self.decisions = Decisions(self.writer, self.clock, self.worker.wake)
+        self.standstill = Standstill(self.writer, self.worker.turning, self.settings.state)
         await self._adopt(self.settings)
         await self.probes.resume()
         confirming = Lane(
@@ -125,6 +129,16 @@ class Runtime:
             *(asyncio.create_task(lane.run(), name=name) for name, lane in self.lanes.items()),
         ]
         self._tasks.append(asyncio.create_task(self.tally.run(), name="tally"))
+        for task in (*self._workers, *self._tasks, self.writer.owner):
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Everything that runs runs until `stop`. If one does not, the box must not look well."""
+        if not self.ready or task.cancelled():
+            return
+        self.ready = False
+        log.critical("%s ended by itself, stopping", task.get_name(), exc_info=task.exception())
+        self.broken.set()
 
     def _wake(self, targets: Collection[str]) -> None:
         """Something new was stored, with jobs for these lanes besides."""
@@ -134,12 +148,15 @@ class Runtime:
 
     async def _adopt(self, settings: Settings) -> None:
         """Make `settings` the ones in force, or raise and change nothing."""
-        names = assembly.providers_of(settings)
-        assembly.live_sources(settings, {}, await self._sealed(names))
-        ids = await self.writer.write(
-            partial(assembly.remember, providers=names, now=self.clock.now())
-        )
-        self.sources.replace(assembly.live_sources(settings, ids, await self._sealed(names)))
+        now = self.clock.now()
+
+        def work(transaction: Transaction) -> dict[str, Source]:
+            names = assembly.providers_of(settings)
+            ids = assembly.remember(transaction, names, now)
+            sealed = assembly.open_secrets(transaction, self.seal, names)
+            return assembly.live_sources(settings, ids, sealed)
+
+        self.sources.replace(await self.writer.write(work))
         self.settings = settings
         self.worker.budget = assembly.budget(settings)
         self.worker.wake()
@@ -182,6 +199,7 @@ class Runtime:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._workers:
+            self.standstill.end()
             await self._settle()
             await self.tally.flush()
         await self.certificates.stop()
@@ -207,18 +225,16 @@ class Runtime:
         source unusable.
         """
 
-        def work(transaction: Transaction) -> assembly.Sealed:
+        def work(transaction: Transaction) -> dict[str, Source]:
             change(transaction)
             names = assembly.providers_of(self.settings)
+            ids = {source.name: source.id for source in self.sources.all()}
             sealed = assembly.open_secrets(transaction, self.seal, names)
-            assembly.live_sources(self.settings, {}, sealed)
-            return sealed
+            return assembly.live_sources(self.settings, ids, sealed)
 
         async with self._changing:
             await self.tally.flush()  # what was counted so far belongs to the secrets as they were
-            sealed = await self.writer.write(work)
-            ids = {source.name: source.id for source in self.sources.all()}
-            self.sources.replace(assembly.live_sources(self.settings, ids, sealed))
+            self.sources.replace(await self.writer.write(work))
 
     async def set_secret(self, source: str, text: str, *, rotate: bool) -> None:
         """Set the current secret of a source; with `rotate` the old one stays valid as the previous

@@ -10,7 +10,7 @@ from hookbox.cli.nouns import Noun
 from hookbox.cli.terminal import Column
 from hookbox.errors import OperatorError
 from hookbox.model import Kind
-from hookbox.store import database, reprocess, views
+from hookbox.store import database, jobs, reprocess, views
 from hookbox.store.connections import Transaction
 from hookbox.store.views import EventFilter, Line, Page
 
@@ -149,7 +149,7 @@ def replay_event(box: Box, event_id: int, reason: str, as_json: bool) -> None:
     fields = {"event_id": event_id, "who": word.who, "reason": reason}
     number = door.change(box, "events.replay", fields, replay)["replay"]
     if as_json:
-        terminal.as_json([{"event_id": event_id, "target": reprocess.APPLY, "replay": number}])
+        terminal.as_json([{"event_id": event_id, "target": jobs.APPLY, "replay": number}])
         return
     click.echo(f"event {event_id} is queued, replay {number}; see: hookbox events show {event_id}")
 

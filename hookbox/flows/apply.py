@@ -25,6 +25,7 @@ def apply(source: Source, event: StoredEvent) -> Applied:
         notifications=tuple(_settled(notification, event) for notification in found),
         scope=source.scope,
         suppress_ambiguous=source.suppress_ambiguous,
+        claims=not event.forgotten,
     )
 
 

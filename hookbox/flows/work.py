@@ -60,6 +60,12 @@ class _Settlement:
     failed: list[_Failure] = field(default_factory=list)
     held: list[Job] = field(default_factory=list)
 
+    @property
+    def jobs(self) -> list[Job]:
+        """All that the batch was about."""
+        tried = [job for job, _ in self.applied] + [failure.job for failure in self.failed]
+        return tried + self.held
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claimed:
@@ -77,6 +83,7 @@ class Worker:
     ) -> None:
         self.budget = budget
         self._writer, self._sources, self._clock, self._instance = writer, sources, clock, instance
+        self.turning = asyncio.Lock()  # whoever holds it keeps the ledger still
         self._token = 0
         self._wake = asyncio.Event()
         self._stopping = False
@@ -101,9 +108,11 @@ class Worker:
             await self._writer.quiet(min(YIELD_MAX_S, self._busy_s * YIELD_SHARE + 0.05))
             started = self._clock.monotonic()
             try:
-                claimed = await self._turn(settlement)
+                async with self.turning:
+                    claimed = await self._turn(settlement)
             except StoreRejected as error:
-                settlement = await self._single_out(settlement, error)
+                async with self.turning:
+                    settlement = await self._single_out(settlement, error)
                 continue
             except StoreError as error:
                 log.warning("worker waits error=%s", error)
@@ -155,8 +164,10 @@ class Worker:
         """One of the batch cannot be stored: settle each alone, so that only that one counts as
         failed.
         """
-        if settlement is None:
-            raise error
+        if settlement is None or not settlement.jobs:
+            log.critical("the claim itself is refused error=%s", error)
+            await self._pause(PAUSE_AFTER_TROUBLE_S)
+            return None
         log.error("batch refused jobs=%d error=%s", len(settlement.applied), error)
         guilty = _Settlement(
             settlement.lease, failed=list(settlement.failed), held=list(settlement.held)
@@ -207,10 +218,7 @@ class Worker:
 def _settle(transaction: Transaction, settlement: _Settlement, now: int, budget: Budget) -> None:
     """Everything a batch came to, fenced: jobs that this lease no longer holds are left alone."""
     lease = settlement.lease
-    ids = [job.id for job, _ in settlement.applied]
-    ids += [failure.job.id for failure in settlement.failed]
-    ids += [job.id for job in settlement.held]
-    ours = jobs.owned(transaction, ids, lease)
+    ours = jobs.owned(transaction, [job.id for job in settlement.jobs], lease)
     kept = [(job, applied) for job, applied in settlement.applied if job.id in ours]
     if kept:
         ledger.append(transaction, [applied for _, applied in kept], budget)

@@ -44,9 +44,14 @@ ORDER BY p.address, p.scope
 SAID = """
 SELECT
   event_id, source_id, message_id, recipient, address, candidates, kind, bounce_class,
-  reject_reason, occurred_at, time_source, ambiguous, suppress, scope, meaning, counts
+  reject_reason, occurred_at, time_source, ambiguous, suppress, scope, meaning, claims
 FROM notification WHERE event_id IN (SELECT value FROM json_each(:ids)) ORDER BY event_id, id
 """
+EFFECTS = """
+SELECT event_id, address, kind, effect FROM notification
+WHERE address IN (SELECT value FROM json_each(:addresses))
+"""
+
 PAGE = 2_000
 Fields = Mapping[str, object]
 
@@ -106,6 +111,19 @@ def said_otherwise(live: Transaction, fresh: Transaction, event_ids: Sequence[in
     asked = {"ids": json.dumps(event_ids)}
     before, after = _said(live, asked), _said(fresh, asked)
     return {event_id for event_id in after if before.get(event_id) != after[event_id]}
+
+
+def reworded(live: Transaction, fresh: Transaction, addresses: Collection[str]) -> set[int]:
+    """The events about these folded addresses whose effects are told otherwise."""
+    ordered = sorted(addresses)
+    found: set[int] = set()
+    for at in range(0, len(ordered), PAGE):
+        asked = {"addresses": json.dumps(ordered[at : at + PAGE])}
+        before = {tuple(row) for row in live.execute(EFFECTS, asked)}
+        found |= {
+            row["event_id"] for row in fresh.execute(EFFECTS, asked) if tuple(row) not in before
+        }
+    return found
 
 
 def _said(ledger: Transaction, asked: Fields) -> dict[int, list[tuple[object, ...]]]:

@@ -9,7 +9,8 @@ from hookbox.store.connections import Row, Transaction
 EVENTS_BY_ID = """
 SELECT
   e.id, e.source_id, s.name AS source, e.key, e.raw_kind, d.headers, d.received_at, d.signed_at,
-  d.via, coalesce(e.content, substr(d.body, e.slice_start + 1, e.slice_length), d.body) AS content
+  d.via, e.forgotten,
+  coalesce(e.content, substr(d.body, e.slice_start + 1, e.slice_length), d.body) AS content
 FROM event AS e
 JOIN delivery AS d ON d.id = e.delivery_id
 JOIN source AS s ON s.id = e.source_id
@@ -24,7 +25,6 @@ def by_id(transaction: Transaction, ids: Iterable[int]) -> list[StoredEvent]:
 
 
 def _stored_event(row: Row) -> StoredEvent:
-    headers: Mapping[str, str] = json.loads(row["headers"])
     return StoredEvent(
         id=row["id"],
         source_id=row["source_id"],
@@ -32,8 +32,18 @@ def _stored_event(row: Row) -> StoredEvent:
         key=row["key"],
         raw_kind=row["raw_kind"],
         content=row["content"] or b"",
-        headers=headers,
+        headers=_headers(row["headers"]),
         received_at=row["received_at"],
         signed_at=row["signed_at"],
         via=Via(row["via"]),
+        forgotten=bool(row["forgotten"]),
     )
+
+
+def _headers(text: str) -> Mapping[str, str]:
+    """What was kept of the headers. A damaged row must not keep its neighbours from their work."""
+    try:
+        headers: Mapping[str, str] = json.loads(text)
+    except ValueError:
+        return {}
+    return headers

@@ -5,9 +5,10 @@ carried over as it stands: a fact whose origin is forgotten is still a fact.
 """
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from hookbox.model import StoredEvent
 from hookbox.rules.suppression import Cause, Suppression
 from hookbox.store import notifications
 from hookbox.store.connections import Row, Transaction
@@ -58,6 +59,10 @@ COPY_LIFTED_CAUSE = """
 INSERT INTO suppression_cause
   (suppression_id, reason, since, event_id, source_id, decision_id)
 VALUES (?, ?, ?, ?, ?, ?)
+"""
+STUB = """
+INSERT INTO event (id, source_id, key, digest, delivery_id, raw_kind, synthesised)
+VALUES (?, ?, ?, zeroblob(32), 0, '', 0)
 """
 STATUSES = """
 SELECT
@@ -118,7 +123,7 @@ def decide_again(live: Transaction, fresh: Transaction, step: Step) -> set[str]:
     if step.verb is Verb.LIFT:
         return _lift_again(live, fresh, step)
     if step.verb is Verb.FORGET and step.event_id is not None:
-        notifications.forget_meaning(fresh, step.event_id)
+        notifications.disclaim(fresh, step.event_id)
     return set()
 
 
@@ -145,6 +150,11 @@ def _lift_again(live: Transaction, fresh: Transaction, step: Step) -> set[str]:
         causes = live.execute(LIFTED_CAUSES, asked).fetchall()
         fresh.executemany(COPY_LIFTED_CAUSE, [(row_id, *tuple(cause)) for cause in causes])
     return {step.address}
+
+
+def stub(fresh: Transaction, events: Iterable[StoredEvent]) -> None:
+    """Rows that stand for these events in the fresh ledger."""
+    fresh.executemany(STUB, [(event.id, event.source_id, str(event.id)) for event in events])
 
 
 def statuses(ledger: Transaction) -> Iterator[Row]:

@@ -33,7 +33,8 @@ class Applied:
     """One event and what it says; at least one notification, each with its time settled.
 
     `scope`: which list the source's suppressions go to. `suppress_ambiguous`: the operator's word
-    that events of this source may suppress everybody they may concern.
+    that events of this source may suppress everybody they may concern. `claims`: what it tells is
+    no news when another event tells it; a person may have decided otherwise.
     """
 
     event_id: int
@@ -41,6 +42,7 @@ class Applied:
     notifications: tuple[Notification, ...]
     scope: str = ""
     suppress_ambiguous: bool = False
+    claims: bool = True
 
 
 @dataclass(slots=True)
@@ -53,7 +55,7 @@ class _Line:
     cause: Cause | None
     concerned: Mapping[str, str]  # folded address -> as the sender writes it
     effects: list[str] = field(default_factory=list)
-    counts: bool = True  # not a second report of a fact that counted already
+    claims: bool | None = None  # the first to tell its fact, where others could; a repeat is False
 
     @property
     def softens(self) -> bool:
@@ -65,7 +67,7 @@ def append(transaction: Transaction, applied: Sequence[Applied], budget: Budget)
     """Write down what the events say, with all its consequences."""
     lines = [_line(entry, each) for entry in applied for each in entry.notifications]
     _find_repeats(transaction, lines)
-    for batch in _independent([line for line in lines if line.counts]):
+    for batch in _independent([line for line in lines if line.claims is not False]):
         softened = _advance(transaction, batch)
         _suppress(transaction, batch)
         _charge(transaction, softened, budget)
@@ -101,22 +103,27 @@ def _concerned(notification: Notification, *, suppress_ambiguous: bool) -> Mappi
 
 
 def _find_repeats(transaction: Transaction, lines: Sequence[_Line]) -> None:
-    """Facts that were reported under another key before: written down, but counted once."""
+    """Facts that were told under another key before: written down, but counted once. An event that
+    is applied again is the first to tell something, or a repeat, as it was before.
+    """
     told = [
-        (line, (line.applied.source_id, meaning))
+        (line, line.applied.event_id, meaning)
         for line in lines
         if (meaning := line.notification.meaning) is not None
     ]
     if not told:
         return
-    known = notifications.known_meanings(transaction, [fact for _, fact in told])
-    counted: set[tuple[int, str]] = set()
-    for line, fact in told:
-        first_id = known.setdefault(fact, line.applied.event_id)
-        line.counts = first_id == line.applied.event_id and fact not in counted
-        counted.add(fact)
-        if not line.counts:
-            line.effects.append(f"same fact as event {first_id}")
+    facts = [(line.applied.source_id, meaning) for line, _, meaning in told]
+    claimed = notifications.known_meanings(transaction, facts)
+    repeats = notifications.known_repeats(transaction, [event_id for _, event_id, _ in told])
+    for (line, event_id, meaning), fact in zip(told, facts, strict=True):
+        if (event_id, meaning) in repeats:
+            line.claims = False
+        elif line.applied.claims:
+            line.claims = claimed.setdefault(fact, event_id) == event_id
+        if line.claims is False:
+            line.effects.append(f"same fact as event {claimed.get(fact, event_id)}")
+        repeats.add((event_id, meaning))  # an event that says a thing twice says it once
 
 
 def _independent(lines: Sequence[_Line]) -> Iterator[Sequence[_Line]]:
@@ -235,7 +242,7 @@ def _told(line: _Line) -> Told:
         event_id=line.applied.event_id,
         source_id=line.applied.source_id,
         notification=line.notification,
-        counts=line.counts,
+        claims=line.claims,
         effect="; ".join(line.effects),
     )
 

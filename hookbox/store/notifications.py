@@ -12,7 +12,7 @@ FORGET = "DELETE FROM notification WHERE event_id IN (SELECT value FROM json_eac
 INSERT = """
 INSERT INTO notification
   (event_id, source_id, message_id, recipient, address, candidates, kind, bounce_class,
-   reject_reason, occurred_at, time_source, ambiguous, suppress, scope, meaning, counts, effect)
+   reject_reason, occurred_at, time_source, ambiguous, suppress, scope, meaning, claims, effect)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 MEANINGS = """
@@ -21,9 +21,14 @@ FROM json_each(:wanted) AS wanted
 CROSS JOIN notification AS n
   ON n.source_id = json_extract(wanted.value, '$[0]')
   AND n.meaning = json_extract(wanted.value, '$[1]')
-  AND n.counts = 1
+  AND n.claims = 1
 """
-FORGET_MEANING = "UPDATE notification SET meaning = NULL WHERE event_id = :event_id"
+REPEATS = """
+SELECT event_id, meaning FROM notification
+WHERE event_id IN (SELECT value FROM json_each(:ids)) AND meaning IS NOT NULL
+GROUP BY event_id, meaning HAVING count(*) = sum(claims IS 0)
+"""
+DISCLAIM = "UPDATE notification SET claims = NULL WHERE event_id = :event_id AND claims = 1"
 WRITTEN = """
 SELECT
   event_id, message_id, recipient, candidates, kind, bounce_class, reject_reason, occurred_at,
@@ -40,28 +45,34 @@ SET inbox_id = excluded.inbox_id, thread_id = coalesce(excluded.thread_id, threa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """One notification as the ledger takes it. `counts`: it is no second report of a known fact.
-    `effect`: what came of it, in words.
+    """One notification as the ledger takes it. `claims`: whether it is the first to tell its fact,
+    where others could. `effect`: what came of it, in words.
     """
 
     event_id: int
     source_id: int
     notification: Notification
-    counts: bool
+    claims: bool | None
     effect: str
 
 
 def known_meanings(
     transaction: Transaction, wanted: Iterable[tuple[int, str]]
 ) -> dict[tuple[int, str], int]:
-    """(source id, meaning) -> the event that told it first; unknown ones are missing."""
+    """(source id, meaning) -> the event that claims it; those that nobody claims are missing."""
     rows = transaction.execute(MEANINGS, {"wanted": json.dumps(list(wanted))})
     return {(row["source_id"], row["meaning"]): row["event_id"] for row in rows}
 
 
-def forget_meaning(transaction: Transaction, event_id: int) -> None:
+def known_repeats(transaction: Transaction, event_ids: Iterable[int]) -> set[tuple[int, str]]:
+    """(event id, meaning) of what these events told when others had told it before."""
+    rows = transaction.execute(REPEATS, {"ids": json.dumps(list(event_ids))})
+    return {(row["event_id"], row["meaning"]) for row in rows}
+
+
+def disclaim(transaction: Transaction, event_id: int) -> None:
     """Let what this event told be news when it is told again."""
-    transaction.execute(FORGET_MEANING, {"event_id": event_id})
+    transaction.execute(DISCLAIM, {"event_id": event_id})
 
 
 def write(transaction: Transaction, event_ids: Iterable[int], told: Sequence[Told]) -> None:
@@ -86,7 +97,7 @@ def _row(told: Told) -> tuple[object, ...]:
     return (
         told.event_id, told.source_id, n.message_id, n.recipient, address, candidates, n.kind,
         n.bounce_class, n.reject_reason, n.occurred_at, n.time_source, n.ambiguous, n.suppress,
-        n.scope, n.meaning, told.counts, told.effect,
+        n.scope, n.meaning, told.claims, told.effect,
     )  # fmt: skip
 
 

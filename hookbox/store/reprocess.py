@@ -19,10 +19,8 @@ SELECT
 FROM event AS e JOIN delivery AS d ON d.id = e.delivery_id
 WHERE e.id = :id
 """
-RETIRE_KEY = "UPDATE event SET key = :retired WHERE id = :id"
+RETIRE = "UPDATE event SET key = :retired, forgotten = 1 WHERE id = :id"
 MARK_PENDING = "UPDATE event SET state = 'pending' WHERE id = :id"
-
-APPLY = "apply"
 
 
 def forget(transaction: Transaction, source: str, key: str, word: Word) -> int:
@@ -36,8 +34,8 @@ def forget(transaction: Transaction, source: str, key: str, word: Word) -> int:
         raise OperatorError(f"source {source} has no event with the key {key}")
     event_id = int(row["id"])
     decisions.record(transaction, Verb.FORGET, word, event_id=event_id)
-    transaction.execute(RETIRE_KEY, {"id": event_id, "retired": f"{key}~forgotten-{event_id}"})
-    notifications.forget_meaning(transaction, event_id)
+    transaction.execute(RETIRE, {"id": event_id, "retired": f"{key}~forgotten-{event_id}"})
+    notifications.disclaim(transaction, event_id)
     return event_id
 
 
@@ -47,13 +45,13 @@ def replay(transaction: Transaction, event_id: int, word: Word) -> int:
     Raises OperatorError when that cannot be.
     """
     _check(transaction.execute(BY_ID, {"id": event_id}).fetchone(), event_id)
-    state = jobs.unfinished(transaction, event_id, APPLY)
+    state = jobs.unfinished(transaction, event_id, jobs.APPLY)
     if state is not None:
         doing = "is being worked on" if state == "running" else "is queued already"
         raise OperatorError(f"event {event_id} {doing}; it can be replayed when that is done")
     decisions.record(transaction, Verb.REPLAY, word, event_id=event_id)
     transaction.execute(MARK_PENDING, {"id": event_id})
-    return jobs.replay(transaction, event_id, APPLY, word.at)
+    return jobs.replay(transaction, event_id, jobs.APPLY, word.at)
 
 
 def _check(event: Row | None, event_id: int) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hookbox.errors import OperatorError
-from hookbox.store import schema
-from hookbox.store.connections import Transaction, named
+from hookbox.store import connections, schema
+from hookbox.store.connections import Transaction
 
 # Rows stand for events and decisions whose deliveries and sources are in the live database alone.
 PRAGMAS = """
@@ -32,27 +32,34 @@ CREATE TABLE difference (
 PREFIX, SUFFIX = "rebuild-", ".db"
 
 
-def place(state: Path) -> Path:
-    """Where this process's scratch ledger is."""
-    return state / f"{PREFIX}{os.getpid()}{SUFFIX}"
+def named(state: Path, name: str) -> Path:
+    """The scratch ledger of that name in a state directory. Raises OperatorError for a name that
+    leads elsewhere.
+    """
+    if "/" in name or not (name.startswith(PREFIX) and name.endswith(SUFFIX)):
+        raise OperatorError(f"{name!r} is no scratch ledger; nothing was changed")
+    return state / name
 
 
 @contextlib.contextmanager
-def fresh(state: Path) -> Iterator[Transaction]:
-    """An empty ledger, gone at the end, and with it what killed processes left behind."""
+def fresh(state: Path) -> Iterator[tuple[str, Transaction]]:
+    """An empty ledger and its name. It is gone at the end, and with it what killed processes left
+    behind.
+    """
     for left in state.glob(f"{PREFIX}*{SUFFIX}"):
         if not _alive(left):
             left.unlink()
-    path = place(state)
+    path = state / f"{PREFIX}{os.getpid()}{SUFFIX}"
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
-        with named(path), contextlib.closing(sqlite3.connect(path, isolation_level=None)) as made:
+        connected = contextlib.closing(sqlite3.connect(path, isolation_level=None))
+        with connections.named(path), connected as made:
             made.row_factory = sqlite3.Row
             made.executescript(PRAGMAS)
             for _, sql in schema.migrations():
                 made.executescript(f"BEGIN; {sql} COMMIT;")
             made.executescript(DIFFERENCES)
-            yield made
+            yield path.name, made
     finally:
         path.unlink()
 
@@ -63,7 +70,8 @@ def opened(path: Path) -> Iterator[Transaction]:
     if not path.exists():
         raise OperatorError(f"{path} is gone; nothing was changed")
     uri = f"{path.absolute().as_uri()}?mode=ro"
-    with named(path), contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+    connected = contextlib.closing(sqlite3.connect(uri, uri=True))
+    with connections.named(path), connected as connection:
         connection.row_factory = sqlite3.Row
         yield connection
 

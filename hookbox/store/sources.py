@@ -35,3 +35,8 @@ def next_instance(transaction: Transaction) -> int:
     """The number of this start; jobs of lower numbers belong to processes that are gone."""
     (instance,) = transaction.execute(NEXT_INSTANCE).fetchone()
     return int(instance)
+
+
+def known(transaction: Transaction) -> dict[str, int]:
+    """The name and lasting id of every source that was ever there."""
+    return {row["name"]: row["id"] for row in transaction.execute(SOURCE_IDS)}

@@ -67,13 +67,13 @@ DROP_SAID = "DELETE FROM notification WHERE event_id = :event_id"
 SAID = """
 SELECT
   event_id, source_id, message_id, recipient, address, candidates, kind, bounce_class,
-  reject_reason, occurred_at, time_source, ambiguous, suppress, scope, meaning, counts, effect
+  reject_reason, occurred_at, time_source, ambiguous, suppress, scope, meaning, claims, effect
 FROM notification WHERE event_id = :event_id ORDER BY id
 """
 PUT_SAID = """
 INSERT INTO notification
   (event_id, source_id, message_id, recipient, address, candidates, kind, bounce_class,
-   reject_reason, occurred_at, time_source, ambiguous, suppress, scope, meaning, counts, effect)
+   reject_reason, occurred_at, time_source, ambiguous, suppress, scope, meaning, claims, effect)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 SUMMARY = "SELECT kind, recipient, message_id, occurred_at, id FROM event WHERE id = :event_id"

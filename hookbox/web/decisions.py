@@ -1,8 +1,11 @@
 """What commands ask of the running server about addresses and events. Only through the socket."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
+from hookbox.assembly import fingerprint
+from hookbox.errors import OperatorError
 from hookbox.rules.suppression import Cause
 from hookbox.runtime import Runtime
 from hookbox.store.decisions import Verb, Word
@@ -14,10 +17,7 @@ Action = Callable[[Fields], Awaitable[Fields]]
 
 def decision_actions(runtime: Runtime) -> dict[str, Action]:
     """Action name -> what it does."""
-    decisions = runtime.decisions
-
-    def word(fields: Fields) -> Word:
-        return decisions.word(str(fields["who"]), str(fields["reason"]))
+    decisions, word = runtime.decisions, partial(_word, runtime)
 
     async def add(fields: Fields) -> Fields:
         wanted = [Wanted(**{**each, "cause": Cause(each["cause"])}) for each in fields["wanted"]]
@@ -44,3 +44,30 @@ def decision_actions(runtime: Runtime) -> dict[str, Action]:
         "events.replay": replay,
         "token.renew": renew_token,
     }
+
+
+def rebuild_actions(runtime: Runtime) -> dict[str, Action]:
+    """What a rebuild needs of the running server: a standstill and the swap."""
+
+    async def hold(fields: Fields) -> Fields:
+        if fields["settings"] != fingerprint(runtime.settings):
+            raise OperatorError(
+                "the server runs with another configuration than the file says; have it read the "
+                "file first (SIGHUP)"
+            )
+        return {"position": await runtime.standstill.begin()}
+
+    async def swap(fields: Fields) -> Fields:
+        position = int(fields["position"])
+        done = await runtime.standstill.swap(fields["scratch"], position, _word(runtime, fields))
+        return {"rows": done}
+
+    async def go_on(_: Fields) -> Fields:
+        runtime.standstill.end()
+        return {}
+
+    return {"rebuild.hold": hold, "rebuild.swap": swap, "rebuild.end": go_on}
+
+
+def _word(runtime: Runtime, fields: Fields) -> Word:
+    return runtime.decisions.word(str(fields["who"]), str(fields["reason"]))

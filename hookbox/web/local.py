@@ -19,7 +19,7 @@ from hookbox.errors import HookboxError, OperatorError
 from hookbox.model import Kind, Slot
 from hookbox.runtime import Runtime
 from hookbox.web.answers import answers
-from hookbox.web.decisions import decision_actions
+from hookbox.web.decisions import decision_actions, rebuild_actions
 from hookbox.web.guards import by_socket, socket_only
 
 log = logging.getLogger("hookbox.local")
@@ -106,7 +106,11 @@ def _health(runtime: Runtime) -> list[BaseRouteHandler]:
 
 
 def _control(runtime: Runtime) -> BaseRouteHandler:
-    actions: dict[str, Action] = _actions(runtime) | decision_actions(runtime)
+    actions: dict[str, Action] = {
+        **_actions(runtime),
+        **decision_actions(runtime),
+        **rebuild_actions(runtime),
+    }
 
     @post("/v1/control/{action:str}", guards=[socket_only], status_code=200)
     async def control(action: str, data: Fields) -> Fields:

@@ -92,7 +92,7 @@ async def test_copies_under_changed_ids_cost_one_message_of_the_budget(box: Box)
         now = SAMPLES["sendgrid-batch"].now
         await receive(box, "sendgrid", signed(body), body, PUBLIC, now)
     await until(box, lambda: list(states(box).values()) == ["applied"] * 6)
-    assert counted(box, "notification WHERE counts = 1") == 1
+    assert counted(box, "notification WHERE claims = 1") == 1
     assert counted(box, "suppressions") == 0
 
 
@@ -102,7 +102,7 @@ async def test_retry_that_lost_its_trace_id_counts_once(box: Box) -> None:
     await receive_sample(box, traced)
     await receive_sample(box, traced, headers=bare)
     await until(box, lambda: list(states(box).values()) == ["applied"] * 2)
-    assert counted(box, "notification WHERE counts = 1") == 1
+    assert counted(box, "notification WHERE claims = 1") == 1
 
 
 async def test_reactivation_by_the_sender_is_shown_and_lifts_nothing(box: Box) -> None:

@@ -258,7 +258,7 @@ def test_replay_of_a_fact_told_twice_still_counts_as_the_first() -> None:
     first = ledger.tell(fact)
     ledger.tell(fact)
     ledger.apply([Applied(event_id=first, source_id=1, notifications=(fact,))])
-    assert ledger.rows("SELECT event_id, counts FROM notification ORDER BY 1") == [(1, 1), (2, 0)]
+    assert ledger.rows("SELECT event_id, claims FROM notification ORDER BY 1") == [(1, 1), (2, 0)]
 
 
 # --- every order

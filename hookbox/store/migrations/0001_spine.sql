@@ -27,7 +27,8 @@ CREATE TABLE delivery (
 ) STRICT;
 
 -- The content of an event is its own `content`, else the slice of its delivery's body, else that whole body.
--- `place` is where its first application stands in the one order of applied events and decisions.
+-- `place` is where its first application stands in the one order of applied events and decisions. What a person had
+-- forgotten has given up its key, and the meanings that it claimed.
 CREATE TABLE event (
   id INTEGER PRIMARY KEY,
   source_id INTEGER NOT NULL,
@@ -48,6 +49,7 @@ CREATE TABLE event (
   last_duplicate_at INTEGER,
   content BLOB,
   place INTEGER,
+  forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten IN (0, 1)),
   CHECK ((slice_start IS NULL) = (slice_length IS NULL)),
   CHECK (state <> 'applied' OR kind IS NOT NULL)
 ) STRICT;
@@ -66,8 +68,8 @@ CREATE TABLE token (
   PRIMARY KEY (source_id, token)
 ) STRICT, WITHOUT ROWID;
 
--- `address` is the folded recipient; `candidates` a JSON list of whom an ambiguous one may mean. A fact that was told
--- under another key before does not count.
+-- `address` is the folded recipient; `candidates` a JSON list of whom an ambiguous one may mean. `claims` is 1 for the
+-- first of several that tell one fact, and it alone counts; 0 for the others; null where no other could tell the same.
 CREATE TABLE notification (
   id INTEGER PRIMARY KEY,
   event_id INTEGER NOT NULL REFERENCES event (id),
@@ -85,14 +87,14 @@ CREATE TABLE notification (
   suppress INTEGER NOT NULL CHECK (suppress IN (0, 1)),
   scope TEXT NOT NULL,
   meaning TEXT,
-  counts INTEGER NOT NULL CHECK (counts IN (0, 1)),
+  claims INTEGER CHECK (claims IN (0, 1)),
   effect TEXT NOT NULL
 ) STRICT;
 
 CREATE INDEX notification_event ON notification (event_id);
 CREATE INDEX notification_address ON notification (address) WHERE address IS NOT NULL;
 -- One fact that a sender reports under two keys counts once.
-CREATE UNIQUE INDEX notification_meaning ON notification (source_id, meaning) WHERE meaning IS NOT NULL AND counts = 1;
+CREATE UNIQUE INDEX notification_meaning ON notification (source_id, meaning) WHERE claims = 1;
 
 -- The outbox. A running job belongs to (instance, token); finishing it needs both.
 CREATE TABLE job (
