@@ -12,9 +12,10 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 
 from hookbox.clock import Clock
-from hookbox.errors import StoreError
+from hookbox.errors import StoreError, StoreRejected
 from hookbox.model import StoredEvent
 from hookbox.rules import backoff
 from hookbox.store import events, jobs
@@ -97,6 +98,9 @@ class LaneRunner:
             self._wake.clear()
             try:
                 due = await self._turn()
+            except StoreRejected as error:
+                await self._record_each(error)
+                continue
             except StoreError as error:
                 log.warning("lane waits target=%s error=%s", self._lane.target, error)
                 if self._stopping and not self._running:
@@ -151,6 +155,23 @@ class LaneRunner:
         for job in claimed:
             self._start(by_id[job.event_id], job, lease)
         return due
+
+    async def _record_each(self, error: StoreRejected) -> None:
+        """One result cannot be recorded as it is: that job is given up, the others are not."""
+        log.error("results refused target=%s error=%s", self._lane.target, error)
+        finished, self._finished = self._finished, []
+        for each in finished:
+            now = self._clock.now()
+            try:
+                await self._writer.write(partial(self._record, done=each, now=now))
+            except StoreRejected:
+                outcome = "result refused by the store"
+                give_up = partial(jobs.exhaust, job_id=each.job.id, outcome=outcome, now=now)
+                await self._writer.write(give_up)
+            except StoreError:
+                self._finished.append(each)
+        if not finished:  # nothing of ours was refused, so trying again at once would not help
+            await self._pause(PAUSE_AFTER_TROUBLE_S)
 
     def _start(self, event: StoredEvent, job: Job, lease: Lease) -> None:
         task = asyncio.create_task(self._try(event, job, lease), name=self._lane.target)

@@ -47,8 +47,10 @@ class Probes:
         self._by_source: dict[int, _Probe] = {}
 
     async def resume(self) -> None:
-        """Those that were under way when the box stopped go on."""
+        """Those that are under way in the store and not here yet go on here."""
         for row in await self._writer.write(probes.active):
+            if row.source_id in self._by_source:
+                continue
             kept = await self._writer.write(partial(probes.requests, probe_id=row.id))
             probe = _Probe(row)
             for request in kept:

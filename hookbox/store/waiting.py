@@ -6,11 +6,14 @@ answer after the sender's patience.
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from hookbox.clock import Clock
 from hookbox.errors import HookboxError, Overloaded, StoreError
 from hookbox.model import Admission
+from hookbox.store.connections import Transaction
 from hookbox.store.proposals import Proposal
 
 BATCH_ROWS_MAX = 256  # about 5 ms of inserting on a small machine: nobody waits long behind a batch
@@ -40,6 +43,22 @@ class Entry:
         if not self.answer.done():
             self.answer.set_exception(error)
             self.answer.exception()  # a caller that gave up never asks, which is no news for a log
+
+
+@dataclass(slots=True)
+class Work:
+    """A transaction that somebody else wrote, and who waits for its result."""
+
+    run: Callable[[Transaction], Any]
+    answer: asyncio.Future[Any]
+
+    def fail(self, error: HookboxError) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+    def resolve(self, result: Any) -> None:
+        if not self.answer.done():
+            self.answer.set_result(result)
 
 
 class WaitingRoom:

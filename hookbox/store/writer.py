@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from hookbox.clock import Clock
 from hookbox.errors import (
@@ -29,7 +29,7 @@ from hookbox.store import admissions
 from hookbox.store.channel import Channel
 from hookbox.store.connections import Transaction, in_transaction, translated
 from hookbox.store.proposals import Proposal
-from hookbox.store.waiting import Entry, WaitingRoom
+from hookbox.store.waiting import Entry, WaitingRoom, Work
 
 log = logging.getLogger("hookbox.store")
 T = TypeVar("T")
@@ -47,29 +47,13 @@ class _Batch:
     admitted: list[Admission] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Work:
-    """A transaction that somebody else wrote, and who waits for its result."""
-
-    run: Callable[[Transaction], Any]
-    answer: asyncio.Future[Any]
-
-    def fail(self, error: HookboxError) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(error)
-
-    def resolve(self, result: Any) -> None:
-        if not self.answer.done():
-            self.answer.set_result(result)
-
-
 class Writer:
     """Owns the writing connection from `start` to `stop`."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._clock = clock
         self._room = WaitingRoom(clock)
-        self._works: deque[_Work] = deque()
+        self._works: deque[Work] = deque()
         self._wanted = asyncio.Event()
         self._stopping = False
         self._owner: asyncio.Task[None] | None = None
@@ -88,6 +72,12 @@ class Writer:
         if self._owner is not None:
             await self._owner
         await self._channel.close()
+
+    @property
+    def owner(self) -> asyncio.Task[None]:
+        """The task that owns the connection, from `start` to `stop`."""
+        assert self._owner is not None, "started"
+        return self._owner
 
     @property
     def failing(self) -> StoreError | None:
@@ -129,7 +119,7 @@ class Writer:
         if self._owner is None or self._owner.done():
             raise StoreError("the box is not running")
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._works.append(_Work(work, answer))
+        self._works.append(Work(work, answer))
         self._wanted.set()
         return await answer
 
@@ -144,6 +134,12 @@ class Writer:
     # --- the owner task
 
     async def _own(self) -> None:
+        try:
+            await self._own_until_stopped()
+        finally:
+            self._fail_all(StoreError("the writer has ended"))  # nobody waits for what never comes
+
+    async def _own_until_stopped(self) -> None:
         while True:
             if self._room:
                 await self._commit_waiting()
@@ -220,6 +216,8 @@ class Writer:
         for entry in taken:
             try:
                 entry.resolve(await self._admit_alone(entry.proposal))
+                self._failing = None
+                self._channel.note(1, entry.bytes)
             except sqlite3.Error as alone:
                 entry.fail(translated(alone))
                 await self._after(alone)
@@ -249,7 +247,7 @@ class Writer:
 
         return lambda connection: in_transaction(connection, work)
 
-    async def _commit_work(self, work: _Work) -> None:
+    async def _commit_work(self, work: Work) -> None:
         if work.answer.cancelled():
             return
         try:

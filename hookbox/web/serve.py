@@ -67,7 +67,7 @@ class _Serving:
             await self._wait()
         finally:
             await self._close()
-        return 0
+        return 1 if self._runtime.broken.is_set() else 0
 
     async def _open(self) -> None:
         settings = self._settings
@@ -106,11 +106,10 @@ class _Serving:
 
     async def _wait(self) -> None:
         """Until a signal says stop; reloads happen here, one after the other."""
-        while not self._stop.is_set():
-            waits = {
-                asyncio.create_task(self._stop.wait()),
-                asyncio.create_task(self._reload.wait()),
-            }
+        broken = self._runtime.broken
+        while not self._stop.is_set() and not broken.is_set():
+            signs = (self._stop, self._reload, broken)
+            waits = {asyncio.create_task(sign.wait()) for sign in signs}
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for wait in waits:
                 wait.cancel()

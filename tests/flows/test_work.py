@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from hookbox.errors import StoreRejected
 from hookbox.flows import work
 from hookbox.model import Kind, Notification, StoredEvent
 from hookbox.store import jobs, sources
@@ -182,3 +183,20 @@ async def test_event_of_a_source_that_is_gone_waits_until_it_comes_back(box: Box
 
 def held(box: Box) -> object:
     return box.rows("SELECT count(*) FROM outbox WHERE state = 'held'")[0][0]
+
+
+async def test_damaged_row_keeps_nobody_from_being_applied(box: Box) -> None:
+    await receive(box, "a", "b")
+    await box.writer.write(
+        lambda t: t.execute("UPDATE delivery SET headers = '{' WHERE id = 1") and None
+    )
+    await until(box, lambda: set(states(box).values()) == {"applied"})
+
+
+async def test_claim_that_is_refused_is_waited_out(box: Box) -> None:
+    """Nothing of the worker's own is to blame, so it neither dies nor turns in circles."""
+    worker = box.worker()
+    refusal = asyncio.create_task(worker._single_out(None, StoreRejected("no")))
+    await asyncio.sleep(0)
+    worker.stop()
+    assert await asyncio.wait_for(refusal, 5) is None
