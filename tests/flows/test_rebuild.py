@@ -1,214 +1,25 @@
 """A rebuild comes to what was worked out bit by bit, and shows where that is not so."""
 
-import itertools
-import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from hookbox.errors import OperatorError
-from hookbox.flows.apply import apply
-from hookbox.flows.rebuild import Outcome, Rebuild
-from hookbox.flows.sources import Source
-from hookbox.model import BounceClass, Kind, Notification, RejectReason, StoredEvent
-from hookbox.providers import PROVIDERS
-from hookbox.providers.contract import Trust
+from hookbox.model import BounceClass, Kind, Notification, StoredEvent
 from hookbox.rules.suppression import Budget, Cause
-from hookbox.store import (
-    database,
-    events,
-    ledger,
-    reprocess,
-    scratch,
-    sources,
-    suppressions,
-    swap,
-)
-from hookbox.store.connections import Transaction
-from hookbox.store.decisions import Verb, Word
+from hookbox.store import database, scratch
+from hookbox.store.decisions import Verb
 from hookbox.store.suppressions import Wanted
+from tests.flows.past import Box, as_written
 from tests.store.facts import DAY, HOUR, NOW, said
-
-T = TypeVar("T")
-Read = Callable[[StoredEvent], tuple[Notification, ...]]
 
 HARD, SOFT = BounceClass.HARD, BounceClass.SOFT
 ANN = "ann@example.com"
-TABLES = {
-    "status": "source_id, message_id, recipient, shown, kind, bounce_class, status_at, event_id",
-    "suppression": "id, address, scope, shown, reason, since, event_id, lift_id",
-    "suppression_cause": "suppression_id, reason, since, event_id, decision_id",
-    "notification": "event_id, address, kind, bounce_class, meaning, claims",
-    "decision": "id, verb, at, who, reason",
-}
-
-
-def as_written(event: StoredEvent) -> tuple[Notification, ...]:
-    """The provider of these tests: events are notifications in JSON."""
-    found = []
-    for fields in json.loads(event.content):
-        bounce, refused = fields.pop("bounce_class"), fields.pop("reject_reason")
-        found.append(
-            Notification(
-                **{
-                    **fields,
-                    "kind": Kind(fields["kind"]),
-                    "bounce_class": bounce and BounceClass(bounce),
-                    "reject_reason": refused and RejectReason(refused),
-                    "candidates": tuple(fields["candidates"]),
-                }
-            )
-        )
-    return tuple(found)
-
-
-def content(told: Sequence[Notification]) -> bytes:
-    names = (
-        "kind", "recipient", "bounce_class", "reject_reason", "occurred_at", "message_id",
-        "ambiguous", "candidates", "suppress", "scope", "meaning",
-    )  # fmt: skip
-    return json.dumps([{name: getattr(each, name) for name in names} for each in told]).encode()
-
-
-class Box:
-    """A real database that events are applied to and decisions are made about; no server."""
-
-    def __init__(self, state: Path, budget: Budget | None = None) -> None:
-        self.state, self.budget = state, budget or Budget()
-        names = self.run(lambda t: sources.remember(t, {"a": "test", "b": "test"}))
-        plain = Source(
-            name="a",
-            id=names["a"],
-            provider=replace(PROVIDERS["standardwebhooks"], normalize=as_written),
-            trust=Trust(keys=()),
-            body_max=0,
-        )
-        other = replace(plain, name="b", id=names["b"], scope="news", suppress_ambiguous=True)
-        self.sources = {"a": plain, "b": other}
-        self._ids = itertools.count(1)
-        self._clock = itertools.count(NOW, 1000)
-
-    def run(self, work: Callable[[Transaction], T]) -> T:
-        with database.exclusive(self.state) as run:
-            return run(work)
-
-    def rows(self, table: str) -> list[tuple[object, ...]]:
-        with database.reading(self.state) as transaction:
-            return [
-                tuple(row) for row in transaction.execute(f"SELECT {TABLES[table]} FROM {table}")
-            ]
-
-    def everything(self) -> dict[str, list[tuple[object, ...]]]:
-        return {table: sorted(self.rows(table), key=repr) for table in TABLES}
-
-    def mended(self, read: Read) -> None:
-        """From now on events are read like this."""
-        self.sources = {
-            name: replace(source, provider=replace(source.provider, normalize=read))
-            for name, source in self.sources.items()
-        }
-
-    def tell(self, *batch: Sequence[Notification], source: str = "a") -> list[int]:
-        """These events arrive and are applied in one transaction; their ids."""
-        ids = [next(self._ids) for _ in batch]
-        self.run(lambda t: self._tell(t, list(zip(ids, batch, strict=True)), source))
-        return ids
-
-    def _tell(
-        self, transaction: Transaction, batch: list[tuple[int, Sequence[Notification]]], source: str
-    ) -> None:
-        source_id = self.sources[source].id
-        for event_id, told in batch:
-            transaction.execute(
-                "INSERT INTO delivery (id, source_id, received_at, via, verified_by, remote,"
-                " headers, is_text, body) VALUES (?, ?, ?, 'webhook', 'current', '', '{}', 1, ?)",
-                (event_id, source_id, NOW + 400 * DAY, content(told)),
-            )
-            transaction.execute(
-                "INSERT INTO event (id, source_id, key, digest, delivery_id, raw_kind, synthesised)"
-                " VALUES (?, ?, ?, zeroblob(32), ?, '', 0)",
-                (event_id, source_id, f"k{event_id}", event_id),
-            )
-        self._apply(transaction, [event_id for event_id, _ in batch])
-
-    def _apply(self, transaction: Transaction, ids: Sequence[int]) -> None:
-        stored = sorted(events.by_id(transaction, ids), key=lambda event: event.id)
-        applied = [apply(self.sources[event.source], event) for event in stored]
-        ledger.append(transaction, applied, self.budget)
-
-    def replay(self, event_id: int) -> None:
-        """As the worker does it after a person asked for it."""
-        self.run(lambda t: self._replay(t, event_id))
-
-    def _replay(self, transaction: Transaction, event_id: int) -> None:
-        reprocess.replay(transaction, event_id, self.word())
-        transaction.execute("UPDATE job SET state = 'completed', finished_at = 0")
-        self._apply(transaction, [event_id])
-
-    def word(self) -> Word:
-        return Word(who="eve", reason="asked", at=next(self._clock))
-
-    def suppress(self, *wanted: Wanted, verb: Verb = Verb.ADD) -> None:
-        self.run(lambda t: suppressions.add(t, wanted, verb, self.word()))
-
-    def lift(self, address: str, scope: str = "", at: int | None = None) -> None:
-        word = self.word() if at is None else replace(self.word(), at=at)
-        self.run(lambda t: suppressions.lift(t, address, scope, word))
-
-    def forget(self, event_id: int) -> None:
-        self.run(lambda t: reprocess.forget(t, "a", f"k{event_id}", self.word()))
-
-    def drop_content(self, event_id: int) -> None:
-        """Retention takes what the event was read from."""
-        self.run(lambda t: t.execute("UPDATE delivery SET body = NULL WHERE id = ?", (event_id,)))
-
-    def drop_event(self, event_id: int) -> None:
-        """Retention takes the event whole."""
-        self.run(lambda t: self._drop_event(t, event_id))
-
-    def _drop_event(self, transaction: Transaction, event_id: int) -> None:
-        for table in ("job", "notification"):
-            transaction.execute(f"DELETE FROM {table} WHERE event_id = ?", (event_id,))
-        transaction.execute("DELETE FROM event WHERE id = ?", (event_id,))
-
-    @contextmanager
-    def rebuilding(self) -> Iterator[tuple[Rebuild, Transaction, str]]:
-        """A rebuild that has read everything so far."""
-        with ExitStack() as stack:
-            live = stack.enter_context(database.reading(self.state))
-            name, fresh = stack.enter_context(scratch.fresh(self.state))
-            rebuild = Rebuild(live, fresh, self.sources, self.budget)
-            rebuild.follow()
-            rebuild.compare()
-            yield rebuild, fresh, name
-
-    def rebuild(self, *, take: bool = False) -> Outcome:
-        """What a rebuild finds; with `take` it is taken over."""
-        with self.rebuilding() as (rebuild, fresh, name):
-            rebuild.follow()
-            rebuild.compare_again()
-            if take:
-                self.take(rebuild, fresh, name)
-            return rebuild.outcome
-
-    def take(self, rebuild: Rebuild, fresh: Transaction, name: str) -> int:
-        outcome = rebuild.outcome
-        swap.note(fresh, outcome.differences, outcome.retold | outcome.reworded)
-        path = scratch.named(self.state, name)
-        return self.run(lambda t: swap.swap(t, path, rebuild.position, self.word()))
-
-    def suppressed(self) -> list[tuple[object, ...]]:
-        return [(row[1], row[2], row[4]) for row in self.rows("suppression") if row[7] is None]
-
-    def statuses(self) -> list[tuple[object, ...]]:
-        return [(row[2], row[4], row[5]) for row in self.rows("status")]
 
 
 @pytest.fixture
@@ -218,7 +29,7 @@ def box(tmp_path: Path) -> Box:
 
 # --- the same, whatever happened
 
-NO_SHRINK=(Phase.explicit, Phase.reuse, Phase.generate)
+NO_SHRINK = (Phase.explicit, Phase.reuse, Phase.generate)
 addresses = st.sampled_from([ANN, "Ann@EXAMPLE.com", "bob@example.com"])
 notifications = st.builds(
     said,
@@ -305,3 +116,225 @@ def test_damaged_ledger_is_what_it_was_after_a_rebuild(
         assert sorted(box.suppressed()) == before["suppressed"]
         assert box.rows("status") == before["status"]
         assert box.rebuild().empty
+
+
+# --- what it is for
+
+
+def gentler(event: StoredEvent) -> tuple[Notification, ...]:
+    """A mended provider: what it took for hard bounces were soft ones."""
+    return tuple(
+        replace(each, bounce_class=SOFT) if each.bounce_class is HARD else each
+        for each in as_written(event)
+    )
+
+
+def stricter(event: StoredEvent) -> tuple[Notification, ...]:
+    """A mended provider: what it took for soft bounces were hard ones."""
+    return tuple(
+        replace(each, bounce_class=HARD) if each.bounce_class is SOFT else each
+        for each in as_written(event)
+    )
+
+
+def test_what_a_mended_provider_reads_is_taken_over(box: Box) -> None:
+    box.tell([said(Kind.BOUNCED, bounce=SOFT)], [said(Kind.DELIVERED, message="m2")])
+    box.mended(stricter)
+    found = box.rebuild()
+    assert [(each.what, each.before is None) for each in found.differences] == [
+        ("status", False), ("suppression", True),
+    ]  # fmt: skip
+    assert (found.retold, found.loosening) == ({1}, [])
+    assert box.suppressed() == [], "only looked so far"
+    box.rebuild(take=True)
+    assert box.suppressed() == [(ANN, "", "hard_bounce")]
+    assert box.statuses() == [(ANN, "bounced", "hard"), (ANN, "delivered", None)]
+    assert {row[0]: row[3] for row in box.rows("notification")} == {1: "hard", 2: None}
+    assert box.rebuild().empty
+
+
+def test_suppression_that_nothing_asks_for_any_more_is_lifted_in_a_persons_name(box: Box) -> None:
+    box.tell([said(Kind.BOUNCED, bounce=HARD)])
+    box.mended(gentler)
+    found = box.rebuild()
+    assert [each.address for each in found.loosening] == [ANN]
+    box.rebuild(take=True)
+    assert box.suppressed() == []
+    [(*_, lift_id)] = box.rows("suppression")
+    lifts = [row for row in box.rows("decision") if row[0] == lift_id]
+    assert [(verb, who) for _, verb, _, who, _ in lifts] == [("lift", "eve")]
+    assert "rebuild" in str(lifts[0][-1])
+    assert box.statuses() == [(ANN, "bounced", "soft")]
+    assert box.rebuild().empty
+
+
+def test_what_came_of_other_events_is_told_anew(box: Box) -> None:
+    box.tell([said(Kind.BOUNCED, bounce=HARD)], [said(Kind.DELIVERED)])
+    box.mended(gentler)
+    assert box.rebuild(take=True).reworded == {2}
+    with database.reading(box.state) as transaction:
+        rows = transaction.execute("SELECT event_id, effect FROM notifications")
+        effects = {row["event_id"]: row["effect"] for row in rows}
+    assert effects == {1: "status bounced (soft)", 2: "status delivered"}
+
+
+def test_smaller_budget_is_charged_for_what_came_before(tmp_path: Path) -> None:
+    box = Box(tmp_path, Budget(messages=5))
+    for number in range(3):
+        box.tell([said(Kind.BOUNCED, bounce=SOFT, message=f"m{number}", at=NOW + number)])
+    box.budget = Budget(messages=3)
+    assert box.rebuild(take=True).loosening == []
+    assert box.suppressed() == [(ANN, "", "transient_budget")]
+    box.budget = Budget(messages=5)
+    assert [each.address for each in box.rebuild().loosening] == [ANN]
+
+
+def test_event_that_can_no_longer_be_read_stays_as_written(box: Box) -> None:
+    box.tell(
+        [said(Kind.COMPLAINED)],
+        [said(Kind.COMPLAINED, None, ambiguous=True, candidates=("c@x.org", "d@x.org"))],
+        source="b",
+    )
+    box.drop_content(1)
+    box.drop_content(2)
+    box.mended(lambda event: (said(Kind.UNKNOWN),))
+    assert box.rebuild().empty
+    assert {row[0] for row in box.suppressed()} == {ANN, "c@x.org", "d@x.org"}
+
+
+def test_mistake_in_a_provider_loses_no_fact(box: Box) -> None:
+    def broken(_: StoredEvent) -> tuple[Notification, ...]:
+        raise ValueError("a mistake of ours")
+
+    box.tell([said(Kind.COMPLAINED)])
+    box.mended(broken)
+    found = box.rebuild()
+    assert (found.empty, found.unread) == (True, 1)
+
+
+def test_what_is_known_from_events_that_are_gone_stays(box: Box) -> None:
+    box.tell(
+        [said(Kind.COMPLAINED)],
+        [said(Kind.BOUNCED, "bob@x.org", bounce=HARD, message="m2")],
+        [said(Kind.BOUNCED, "bob@x.org", bounce=HARD, message="m3", at=NOW + DAY)],
+        [said(Kind.DELIVERED, "eve@x.org", message="m4")],
+    )
+    before = box.suppressed(), box.statuses()
+    for event_id in (1, 2, 4):
+        box.drop_event(event_id)
+    assert box.rebuild(take=True).empty
+    assert (box.suppressed(), box.statuses()) == before
+
+
+def test_what_came_from_a_source_that_is_no_longer_configured_stays(box: Box) -> None:
+    box.tell([said(Kind.COMPLAINED)])
+    box.tell([said(Kind.BOUNCED, "bob@x.org", bounce=HARD)], source="b")
+    before = box.suppressed(), box.statuses()
+    del box.sources["b"]
+    box.mended(gentler)
+    assert box.rebuild(take=True).empty
+    assert (box.suppressed(), box.statuses()) == before
+
+
+def test_persons_words_stay_whatever_events_say(box: Box) -> None:
+    box.suppress(Wanted(address="kept@x.org", cause=Cause.MANUAL, since=NOW))
+    box.suppress(
+        Wanted(address="old@x.org", cause=Cause.COMPLAINT, since=NOW - DAY, scope="news"),
+        verb=Verb.IMPORT,
+    )
+    box.tell([said(Kind.COMPLAINED)])
+    box.lift(ANN, at=NOW + HOUR)
+    box.mended(lambda event: (said(Kind.UNKNOWN),))
+    box.rebuild(take=True)
+    assert sorted(box.suppressed()) == [
+        ("kept@x.org", "", "manual"), ("old@x.org", "news", "complaint"),
+    ]  # fmt: skip
+    assert len(box.rows("suppression")) == 3, "the lifted one is not forgotten"
+
+
+# --- beside a box that goes on
+
+
+def test_what_is_applied_meanwhile_is_caught_up_with(box: Box) -> None:
+    box.tell([said(Kind.BOUNCED, bounce=SOFT)])
+    box.mended(stricter)
+    with box.rebuilding() as (rebuild, fresh, name):
+        box.tell([said(Kind.COMPLAINED, "late@x.org")])
+        box.suppress(Wanted(address="hand@x.org", cause=Cause.MANUAL, since=NOW))
+        box.tell([said(Kind.DELIVERED)])
+        assert rebuild.follow() == 3
+        rebuild.compare_again()
+        assert {each.address for each in rebuild.outcome.differences} == {ANN}
+        box.take(rebuild, fresh, name)
+    assert {row[0] for row in box.suppressed()} == {ANN, "late@x.org", "hand@x.org"}
+    assert box.rebuild().empty
+
+
+def test_replay_meanwhile_is_looked_at_again(box: Box) -> None:
+    [event_id] = box.tell([said(Kind.BOUNCED, bounce=SOFT)])
+    box.mended(stricter)
+    with box.rebuilding() as (rebuild, _, _):
+        assert not rebuild.outcome.empty
+        box.replay(event_id)
+        rebuild.follow()
+        rebuild.compare_again()
+        assert rebuild.outcome.empty
+
+
+@pytest.mark.parametrize("meanwhile", ["event", "decision"])
+def test_box_that_moved_on_is_left_as_it_is(box: Box, meanwhile: str) -> None:
+    box.tell([said(Kind.BOUNCED, bounce=SOFT)])
+    box.mended(stricter)
+    with box.rebuilding() as (rebuild, fresh, name):
+        rebuild.compare_again()
+        if meanwhile == "event":
+            box.tell([said(Kind.OPENED)])
+        else:
+            box.suppress(Wanted(address="hand@x.org", cause=Cause.MANUAL, since=NOW))
+        before = box.everything()
+        with pytest.raises(OperatorError, match="run it again"):
+            box.take(rebuild, fresh, name)
+    assert box.everything() == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE status SET rank = 20, kind = 'sent', bounce_class = NULL",
+        "UPDATE suppression SET since = 7",
+    ],
+)
+def test_row_that_is_not_as_it_was_compared_stops_the_swap(box: Box, change: str) -> None:
+    box.tell([said(Kind.BOUNCED, bounce=HARD)])
+    box.mended(gentler)
+    with box.rebuilding() as (rebuild, fresh, name):
+        rebuild.compare_again()
+        box.run(lambda t: t.execute(change))
+        before = box.everything()
+        with pytest.raises(OperatorError, match="run it again"):
+            box.take(rebuild, fresh, name)
+    assert box.everything() == before
+
+
+def test_scratch_ledger_is_gone_afterwards_and_so_is_what_a_killed_one_left(box: Box) -> None:
+    left = box.state / "rebuild-999999999.db"
+    left.touch()
+    running = box.state / "rebuild-1.db"
+    running.touch()
+    box.rebuild()
+    assert [each.name for each in box.state.glob("rebuild-*")] == [running.name]
+
+
+@pytest.mark.parametrize("name", ["hookbox.db", "../rebuild-1.db", "rebuild-/x.db"])
+def test_swap_reads_nothing_but_scratch_ledgers(box: Box, name: str) -> None:
+    with pytest.raises(OperatorError, match="nothing was changed"):
+        scratch.named(box.state, name)
+
+
+def test_history_longer_than_a_read_is_followed_to_its_end(box: Box) -> None:
+    many = [[said(Kind.COMPLAINED, f"u{n}@x.org", message=f"m{n}")] for n in range(450)]
+    box.tell(*many)
+    with box.rebuilding() as (rebuild, _, _):
+        assert rebuild.position == 450
+        rebuild.compare_again()
+        assert rebuild.outcome.empty
