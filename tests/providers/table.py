@@ -1,6 +1,6 @@
 """The README's table of providers, made of what they declare.
 
-    python -m tests.providers.table          prints it
+python -m tests.providers.table          prints it
 """
 
 from collections.abc import Iterable
