@@ -34,17 +34,24 @@ def _settled(notification: Notification, event: StoredEvent) -> Notification:
     at, told_by = notification.occurred_at, notification.time_source
     if at is None or not PLAUSIBLE_FROM <= at <= event.received_at + DAY_MS:
         at, told_by = event.received_at, TimeSource.RECEIVED
+    recipient, message_id = _storable(notification.recipient), _storable(notification.message_id)
+    if (at, recipient, message_id) == (
+        notification.occurred_at,
+        notification.recipient,
+        notification.message_id,
+    ):
+        return notification
     return replace(
         notification,
         occurred_at=at,
         time_source=told_by,
-        recipient=_storable(notification.recipient),
-        message_id=_storable(notification.message_id),
+        recipient=recipient,
+        message_id=message_id,
     )
 
 
 def _storable(text: str | None) -> str | None:
     """SQLite takes no lone surrogates, and a NUL would end the text for every reader in C."""
-    if text is None:
-        return None
+    if text is None or text.isprintable():
+        return text
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from hookbox.model import StoredEvent, Via
 from hookbox.store.connections import Row, Transaction
@@ -40,6 +41,7 @@ def _stored_event(row: Row) -> StoredEvent:
     )
 
 
+@lru_cache(maxsize=256)  # most providers keep none, or the same few for many events
 def _headers(text: str) -> Mapping[str, str]:
     """What was kept of the headers. A damaged row must not keep its neighbours from their work."""
     try:
