@@ -45,6 +45,8 @@ async def http_server(respond: Respond, tls: ssl.SSLContext | None = None) -> As
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
+            if tls is not None:
+                await writer.start_tls(tls)
             head = await reader.readuntil(b"\r\n\r\n")
             length = _length(head)
             seen.heads.append(head)
@@ -57,22 +59,31 @@ async def http_server(respond: Respond, tls: ssl.SSLContext | None = None) -> As
             writer.close()
             with contextlib.suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
+            writer.transport.abort()  # when there is something left that nobody reads
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(serve(reader, writer))
         running.add(task)
         task.add_done_callback(running.discard)
 
-    listening = await asyncio.start_server(accept, HOST, 0, ssl=tls)
+    listening = await asyncio.start_server(accept, HOST, 0)
     seen.port = listening.sockets[0].getsockname()[1]
     try:
         yield seen
     finally:
+        await _turns()  # whoever has just connected is accepted: a closed server would forget them
         listening.close()
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         await listening.wait_closed()
+        await _turns()  # whoever was cut off gets closed
+
+
+async def _turns() -> None:
+    """The event loop does what it has put off."""
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 def _length(head: bytes) -> int:
