@@ -6,7 +6,7 @@ is what runs.
 
 import difflib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from hookbox.errors import ConfigError
@@ -61,6 +61,27 @@ def fingerprint(settings: Settings) -> str:
 def providers_of(settings: Settings) -> dict[str, str]:
     """Source name -> provider name, for the store to remember."""
     return {each.name: each.provider for each in settings.sources}
+
+
+def warnings(settings: Settings, sources: Iterable[Source]) -> set[str]:
+    """What a person should know about a configuration that can be used: senders that are told to
+    come back, and what this version does not do, so that nobody waits for what comes nowhere.
+    """
+    told = {
+        f"source {each.name} has no secret, its sender is told to come back; "
+        f"next: hookbox secret set {each.name}"
+        for each in sources
+        if not each.trust.keys and each.provider.needs_secret
+    }
+    told |= {
+        f"destination {each.name} is not served by this version: nothing is handed on to it"
+        for each in settings.destinations
+    }
+    return told | {
+        f"source {each.name} is not polled by this version: only its webhooks are received"
+        for each in settings.sources
+        if each.poll is not None
+    }
 
 
 def budget(settings: Settings) -> Budget:

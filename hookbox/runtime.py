@@ -21,6 +21,7 @@ from hookbox.flows.decisions import Decisions
 from hookbox.flows.lane import Lane, LaneRunner
 from hookbox.flows.probe import Probes
 from hookbox.flows.receive import Receiver
+from hookbox.flows.release import release
 from hookbox.flows.simulate import Simulations
 from hookbox.flows.sources import Source, Sources
 from hookbox.flows.standstill import Standstill
@@ -28,7 +29,7 @@ from hookbox.flows.tally import Tally
 from hookbox.flows.work import Worker
 from hookbox.model import Kind, Slot
 from hookbox.net import Net
-from hookbox.providers.contract import Signed
+from hookbox.providers.contract import Provider, Signed
 from hookbox.settings import Settings
 from hookbox.store import bearer, database, quarantine, schema, secrets, sources
 from hookbox.store.connections import Transaction
@@ -79,6 +80,7 @@ class Runtime:
         self._tasks: list[asyncio.Task[None]] = []
         self._workers: list[asyncio.Task[None]] = []
         self.lanes: dict[str, LaneRunner] = {}
+        self._warned: set[str] = set()
         self.ready = False
         self.broken = asyncio.Event()  # something that must run ended: stop and start anew
         self.public_at = ""  # where the public door listens, as settings write it
@@ -160,14 +162,10 @@ class Runtime:
         self.settings = settings
         self.worker.budget = assembly.budget(settings)
         self.worker.wake()
-        for source in self.sources.all():
-            if not source.trust.keys and source.provider.needs_secret:
-                log.warning(
-                    "source has no secret, its sender is told to come back source=%s "
-                    "mend='hookbox secret set %s'",
-                    source.name,
-                    source.name,
-                )
+        warnings = assembly.warnings(settings, self.sources.all())
+        for warning in warnings - self._warned:
+            log.warning("%s", warning)
+        self._warned = warnings
 
     async def _sealed(self, names: Mapping[str, str]) -> assembly.Sealed:
         return await self.writer.write(partial(assembly.open_secrets, seal=self.seal, names=names))
@@ -279,12 +277,19 @@ class Runtime:
             raise OperatorError(f"no source is called {name!r}; see: hookbox source list")
         await (self.probes.start(source, failures) if failures else self.probes.stop(source))
 
-    async def accept_quarantined(self, entry_id: int) -> int:
-        """Let a quarantined thing through; the id of the event it is."""
+    async def accept_quarantined(self, entry_id: int, *, unread: bool) -> str:
+        """Let a quarantined thing through; what became of it, for a person."""
+
+        def provider_of(name: str) -> Provider | None:
+            source = self.sources.get(name)
+            return None if source is None else source.provider
+
         now = self.clock.now()
-        event_id = await self.writer.write(partial(quarantine.accept, entry_id=entry_id, now=now))
+        told = await self.writer.write(
+            lambda t: release(t, entry_id, provider_of, now, unread=unread)
+        )
         self.worker.wake()
-        return event_id
+        return told
 
     async def discard_quarantined(self, entry_id: int, reason: str) -> None:
         """Close a quarantined thing without effect."""

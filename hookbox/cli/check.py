@@ -24,12 +24,8 @@ def command(box: Box) -> None:
     settings = box.settings()
     sources = live_sources(settings)
     terminal.facts(masked(settings))
-    for source in sources.values():
-        if not source.trust.keys and source.provider.needs_secret:
-            terminal.say(
-                f"source {source.name} has no secret yet, its senders are told to come back; "
-                f"next: {box.hint(f'secret set {source.name}')}"
-            )
+    for warning in sorted(assembly.warnings(settings, sources.values())):
+        terminal.say(warning)
     count = len(sources)
     click.echo(f"\nthis configuration can be used: {count} source{'' if count == 1 else 's'}")
 

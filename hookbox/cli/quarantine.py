@@ -1,6 +1,6 @@
 """`hookbox quarantine`: authentic content that was put aside, and a person's decision about it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import click
 
@@ -9,6 +9,7 @@ from hookbox.cli.box import Box, pass_box, unknown_source
 from hookbox.cli.nouns import Noun
 from hookbox.cli.terminal import Column
 from hookbox.errors import OperatorError
+from hookbox.providers.contract import Provider
 from hookbox.store import database, quarantine, views
 from hookbox.store.connections import Transaction
 from hookbox.store.views import Line, Page
@@ -99,9 +100,13 @@ def _facts(entry: Line) -> Iterator[tuple[str, str]]:
 
 @command.command("accept")
 @click.argument("entry_ids", metavar="ID...", type=int, nargs=-1, required=True)
+@click.option(
+    "--unread", is_flag=True, help="Keep what cannot be read as an event of kind unknown."
+)
 @pass_box
-def accept_entries(box: Box, entry_ids: tuple[int, ...]) -> None:
-    """Let entries through: each becomes an event, or is applied again where it was one.
+def accept_entries(box: Box, entry_ids: tuple[int, ...], unread: bool) -> None:
+    """Let entries through: what could not be read is read again, as its source is configured now;
+    an event that could not be applied is applied again; a contradiction becomes an event.
 
     \b
     hookbox quarantine accept 3
@@ -109,13 +114,28 @@ def accept_entries(box: Box, entry_ids: tuple[int, ...]) -> None:
     for entry_id in entry_ids:
 
         def accept(transaction: Transaction, entry_id: int = entry_id) -> door.Fields:
-            return {"event_id": quarantine.accept(transaction, entry_id, box.clock.now())}
+            from hookbox.flows.release import release
 
-        done = door.change(box, "quarantine.accept", {"id": entry_id}, accept)
-        event_id = done["event_id"]
-        click.echo(
-            f"entry {entry_id} accepted as event {event_id}; see: hookbox events show {event_id}"
-        )
+            now = box.clock.now()
+            told = release(transaction, entry_id, provider_of(box), now, unread=unread)
+            return {"told": told}
+
+        done = door.change(box, "quarantine.accept", {"id": entry_id, "unread": unread}, accept)
+        click.echo(f"entry {entry_id} {done['told']}")
+
+
+def provider_of(box: Box) -> Callable[[str], Provider | None]:
+    """The providers as the sources are configured, for when no server runs."""
+    from hookbox import assembly
+
+    settings = box.settings()
+    chosen = {each.name: each for each in settings.sources}
+
+    def find(name: str) -> Provider | None:
+        source = chosen.get(name)
+        return None if source is None else assembly.configured(source, settings.server.public_url)
+
+    return find
 
 
 @command.command("discard")

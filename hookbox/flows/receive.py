@@ -33,6 +33,7 @@ from hookbox.store.writer import Writer
 
 log = logging.getLogger("hookbox.receive")
 
+CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
 RETRY_SOON_S = 5  # overload and locks pass
 RETRY_LATER_S = 60  # a full disk or a wrong clock takes a person
 
@@ -181,19 +182,27 @@ def _delivery_row(source: Source, verified: VerifiedDelivery, split: Split) -> D
         via=delivery.via,
         verified_by=verified.slot,
         remote=delivery.remote,
-        headers=_kept_headers(source, delivery),
+        headers=_kept_headers(source, delivery, unread=bool(split.rotten)),
         body=delivery.body,
         is_text=all(_is_text(content) for content in _shown(delivery, split)),
     )
 
 
-def _kept_headers(source: Source, delivery: Delivery) -> str:
-    """What the provider will want to read again, as a JSON object."""
+def _kept_headers(source: Source, delivery: Delivery, *, unread: bool) -> str:
+    """What the provider will want to read again, as a JSON object: what it asks for, or everything
+    but credentials where something could not be read yet.
+    """
     kept = source.provider.headers_kept
-    if not kept:
+    if not kept and not unread:
         return "{}"
     named = ((name.decode("latin-1"), value) for name, value in delivery.headers)
-    return json.dumps({name: value.decode("latin-1") for name, value in named if name in kept})
+    return json.dumps(
+        {
+            name: value.decode("latin-1")
+            for name, value in named
+            if name in kept or (unread and name not in CREDENTIALS)
+        }
+    )
 
 
 def _shown(delivery: Delivery, split: Split) -> Iterator[bytes]:

@@ -15,6 +15,7 @@ from hookbox.flows.signer import local_signer
 from hookbox.flows.sources import Source
 from hookbox.model import Kind, Via
 from hookbox.providers.contract import Signed, Simulation
+from hookbox.rules.addresses import bare
 
 REMEMBERED_MAX = 1_000  # a command sends what it was given at once; older ones were never sent
 
@@ -40,6 +41,8 @@ class Simulations:
                 f"source {source.name} has no secret yet; set one with: "
                 f"hookbox secret set {source.name}"
             )
+        if bare(to) is None:
+            raise OperatorError(f"{to!r} is not an address; write one like someone@example.com")
         if kind not in provider.kinds:
             known = ", ".join(sorted(provider.kinds))
             raise OperatorError(

@@ -82,6 +82,13 @@ class VerifiedDelivery:
     skew_s: float | None = None
 
 
+def proved_before(delivery: Delivery, slot: Slot, signed_at: int | None) -> VerifiedDelivery:
+    """For a delivery that the store kept: it was verified before it was stored, or it would not be
+    there.
+    """
+    return VerifiedDelivery(delivery=delivery, slot=slot, signed_at=signed_at)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
     """What `simulate` is asked for. `secret` is the source's current secret as text; `id` is unique

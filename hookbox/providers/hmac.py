@@ -37,7 +37,7 @@ What is in it
     items = "/events"                 # the body holds a list of events; "" when it is the list.
                                       # id, natural_key and map then point into each event
     challenge = { when = "/type", equals = "url_verification", echo = "/challenge" }
-    map = { recipient = "/to", types = { hardfail = "bounced" } }     # see providers/plain.py
+    map = { recipient = "/to", types = { hardfail = "bounced/hard" } }     # see providers/plain.py
 """
 
 from collections.abc import Callable, Mapping

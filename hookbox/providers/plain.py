@@ -10,9 +10,10 @@ of the map replaces one of these places:
     message_id = "/message/id"
     occurred_at = ["/at", "/created"]
     bounce_class = "/bounce/class"   # permanent, hard / transient, soft / block; else undetermined
-    types = { hardfail = "bounced", "*" = "unknown" }
+    types = { hardfail = "bounced/hard", opened_mail = "opened", "*" = "unknown" }
 
-`types` turns the sender's words into hookbox's; `"*"` stands for every word that is not listed,
+`types` turns the sender's words into hookbox's, a bounce with its class where the word alone says
+it; `"*"` stands for every word that is not listed,
 and without it the plain words are tried after the list.
 """
 
@@ -83,6 +84,7 @@ class Map:
     occurred_at: Places = OCCURRED_AT
     bounce_class: Places = BOUNCE_CLASS
     types: Mapping[str, Kind] = field(default_factory=dict)
+    classes: Mapping[str, BounceClass] = field(default_factory=dict)
 
     def headers(self) -> frozenset[str]:
         """The headers that must be kept with an event to read it later."""
@@ -117,7 +119,8 @@ def reader(mapped: Map) -> Callable[[StoredEvent], tuple[Notification, ...]]:
 
 def read(mapped: Map, document: object, header: Callable[[str], object]) -> Notification:
     """The one notification that an event makes, whatever is missing from it."""
-    kind = kind_of(mapped.types, raw_kind(mapped, document, header))
+    word = raw_kind(mapped, document, header)
+    kind = kind_of(mapped.types, word)
     found = addresses(_first(mapped.recipient, document, header))
     occurred_at = instant(_first(mapped.occurred_at, document, header))
     diagnostic = plain_text(_first(DIAGNOSTICS, document, header))
@@ -126,7 +129,7 @@ def read(mapped: Map, document: object, header: Callable[[str], object]) -> Noti
         recipient=found[0] if len(found) == 1 else None,
         ambiguous=len(found) > 1,
         candidates=found if len(found) > 1 else (),
-        bounce_class=_class(mapped, document, header) if kind is Kind.BOUNCED else None,
+        bounce_class=_class(mapped, word, document, header) if kind is Kind.BOUNCED else None,
         reject_reason=REASONS.get(kind),
         occurred_at=occurred_at,
         time_source=TimeSource.RECEIVED if occurred_at is None else TimeSource.EVENT,
@@ -145,7 +148,11 @@ def kind_of(types: Mapping[str, Kind], word: str) -> Kind:
     return WORDS.get(last[0].lower(), Kind.UNKNOWN) if last else Kind.UNKNOWN
 
 
-def _class(mapped: Map, document: object, header: Callable[[str], object]) -> BounceClass:
+def _class(
+    mapped: Map, kind_word: str, document: object, header: Callable[[str], object]
+) -> BounceClass:
+    if kind_word in mapped.classes:
+        return mapped.classes[kind_word]
     word = plain_text(_first(mapped.bounce_class, document, header)) or ""
     return CLASSES.get(word.strip().lower(), BounceClass.UNDETERMINED)
 
@@ -171,8 +178,9 @@ def parsed_map(table: object, base: Map = PLAIN) -> Map:
                 mend=f"it has: {', '.join(PLACES)}, types",
             )
     places = {name: _parsed_places(f"map.{name}", table[name]) for name in PLACES if name in table}
-    types = {**base.types, **_parsed_types(table.get("types", {}))}
-    return replace(base, **places, types=types)
+    types, classes = _parsed_types(table.get("types", {}))
+    types = {**base.types, **types}
+    return replace(base, **places, types=types, classes={**base.classes, **classes})
 
 
 def _parsed_places(setting: str, value: object) -> Places:
@@ -180,19 +188,25 @@ def _parsed_places(setting: str, value: object) -> Places:
     return tuple(parsed_place(setting, text, KEPT) for text in texts)
 
 
-def _parsed_types(table: object) -> dict[str, Kind]:
+def _parsed_types(table: object) -> tuple[dict[str, Kind], dict[str, BounceClass]]:
+    """What each word means: its kind, and the class of a bounce where the word says that, too."""
     if not isinstance(table, Mapping):
         raise ConfigError("types is a table", where="map.types", mend='{ hardfail = "bounced" }')
-    types = {}
-    for word, kind in table.items():
-        if kind not in tuple(Kind):
+    types, classes = {}, {}
+    for word, meaning in table.items():
+        kind, slash, bounce_class = str(meaning).partition("/")
+        bounced = kind == Kind.BOUNCED and bounce_class in tuple(BounceClass)
+        if kind not in tuple(Kind) or (slash and not bounced):
+            of_bounces = ", ".join(f"bounced/{each}" for each in BounceClass)
             raise ConfigError(
-                f"`{kind}` is no kind of event",
+                f"`{meaning}` is no kind of event",
                 where=f"map.types.{word}",
-                mend=f"the kinds are: {', '.join(Kind)}",
+                mend=f"the kinds are: {', '.join(Kind)}; and {of_bounces}",
             )
         types[str(word)] = Kind(kind)
-    return types
+        if slash:
+            classes[str(word)] = BounceClass(bounce_class)
+    return types, classes
 
 
 def with_map(

@@ -130,7 +130,7 @@ listen = "127.0.0.1:8080"                     # or "[::]:8080", or "unix:/run/ho
 # trusted_proxies = ["127.0.0.1"]             # whose X-Forwarded-For is believed
 # body_max = "1 MiB"                          # larger deliveries are turned away
 
-[local]                                       # the private door: metrics, API and page
+[local]                                       # the private door: health, and questions with a token
 listen = "127.0.0.1:8081"                     # "off" leaves the socket in the state directory only
 
 [retention]
@@ -151,8 +151,4 @@ provider = "standardwebhooks"
 # skew = "observe"                            # note the difference, refuse nothing for age
 # suppress_ambiguous = true                   # also when it is unclear which recipient is meant
 
-# [destination.app]                           # every matching event is sent there too
-# type = "http"
-# url = "http://127.0.0.1:3000/email-events"
-# kinds = ["bounced", "complained"]
 """

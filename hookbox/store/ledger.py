@@ -153,6 +153,9 @@ def _independent(lines: Sequence[_Line]) -> Iterator[Sequence[_Line]]:
 
 def _advance(transaction: Transaction, lines: Sequence[_Line]) -> dict[tuple[str, str], _Line]:
     """Join every report into its status; (address, scope) that a soft bounce was news for."""
+    for line in lines:
+        if line.notification.ambiguous and not line.concerned:
+            line.effects.append("it is not said which recipient: nobody is touched")
     reports = [
         (StatusKey(line.applied.source_id, line.notification.message_id or "", address), line)
         for line in lines

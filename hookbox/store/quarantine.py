@@ -1,11 +1,14 @@
 """Quarantine: authentic content that was not applied. Only a person's decision lets it out."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hookbox.errors import OperatorError
+from hookbox.model import Delivery, Via
 from hookbox.store import jobs
 from hookbox.store.connections import Row, Transaction
+from hookbox.store.proposals import DeliveryRow
 
 ENTRY = """
 SELECT q.id, s.name AS source, q.key, q.digest, q.reason, q.raw_kind, q.event_id, q.resolved_at
@@ -22,6 +25,14 @@ ON CONFLICT (source_id, key, digest, reason)
 DO UPDATE SET repeats = repeats + 1, last_repeat_at = excluded.received_at
 """
 NEW = "SELECT id FROM quarantine_entry WHERE id >= :first"
+DELIVERY = """
+SELECT d.id, d.source_id, s.name AS source, d.received_at, d.signed_at, d.via, d.verified_by,
+  d.remote, d.headers, d.is_text, d.body
+FROM quarantine_entry AS q
+JOIN delivery AS d ON d.id = q.delivery_id
+JOIN source AS s ON s.id = d.source_id
+WHERE q.id = :id
+"""
 SET_ASIDE = """
 INSERT INTO quarantine_entry
   (source_id, key, digest, reason, delivery_id, event_id, raw_kind, slice_start, slice_length,
@@ -122,6 +133,39 @@ def _entry(row: Row) -> Entry:
     )
 
 
+def delivery(transaction: Transaction, entry_id: int) -> tuple[Delivery, DeliveryRow]:
+    """The delivery that an entry came with, and its row.
+
+    Raises OperatorError when retention took its body.
+    """
+    row = transaction.execute(DELIVERY, {"id": entry_id}).fetchone()
+    if row["body"] is None:
+        raise OperatorError(f"the content of quarantine entry {entry_id} is no longer kept")
+    kept = json.loads(row["headers"])
+    headers = tuple((name.encode("latin-1"), text.encode("latin-1")) for name, text in kept.items())
+    came = Delivery(
+        source=row["source"],
+        headers=headers,
+        body=row["body"],
+        received_at=row["received_at"],
+        remote=row["remote"],
+        via=Via(row["via"]),
+    )
+    stored = DeliveryRow(
+        id=row["id"],
+        source_id=row["source_id"],
+        received_at=row["received_at"],
+        signed_at=row["signed_at"],
+        via=came.via,
+        verified_by=row["verified_by"],
+        remote=came.remote,
+        headers=row["headers"],
+        is_text=bool(row["is_text"]),
+        body=came.body,
+    )
+    return came, stored
+
+
 def set_aside(transaction: Transaction, event_id: int, reason: str, now: int) -> None:
     """A stored event that cannot be applied leaves the queue and becomes visible here."""
     transaction.execute(SET_ASIDE, {"event_id": event_id, "reason": reason, "now": now})
@@ -142,7 +186,7 @@ def accept(transaction: Transaction, entry_id: int, now: int) -> int:
     else:
         event_id = _accept_as_event(transaction, found)
     jobs.replay(transaction, event_id, jobs.APPLY, now)
-    _resolve(transaction, entry_id, f"accepted as event {event_id}", now)
+    resolve(transaction, entry_id, f"accepted as event {event_id}", now)
     return event_id
 
 
@@ -161,7 +205,7 @@ def _accept_as_event(transaction: Transaction, found: Entry) -> int:
 def discard(transaction: Transaction, entry_id: int, reason: str, now: int) -> None:
     """Close the entry without effect. The content stays readable until retention takes it."""
     _open(transaction, entry_id)
-    _resolve(transaction, entry_id, f"discarded: {reason}", now)
+    resolve(transaction, entry_id, f"discarded: {reason}", now)
 
 
 def _open(transaction: Transaction, entry_id: int) -> Entry:
@@ -174,5 +218,6 @@ def _open(transaction: Transaction, entry_id: int) -> Entry:
     return found
 
 
-def _resolve(transaction: Transaction, entry_id: int, resolution: str, now: int) -> None:
+def resolve(transaction: Transaction, entry_id: int, resolution: str, now: int) -> None:
+    """Close the entry."""
     transaction.execute(RESOLVE, {"id": entry_id, "resolution": resolution, "now": now})

@@ -156,7 +156,8 @@ def _actions(runtime: Runtime) -> dict[str, Action]:
         return {}
 
     async def accept(fields: Fields) -> Fields:
-        return {"event_id": await runtime.accept_quarantined(int(fields["id"]))}
+        unread = bool(fields.get("unread"))
+        return {"told": await runtime.accept_quarantined(int(fields["id"]), unread=unread)}
 
     async def discard(fields: Fields) -> Fields:
         await runtime.discard_quarantined(int(fields["id"]), str(fields["reason"]))
