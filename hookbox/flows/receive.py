@@ -88,8 +88,9 @@ class Receiver:
             verified = await self._verify(source, delivery)
         except Refused as refusal:
             return self._refuse(source, delivery, refusal)
-        except CannotVerify as trouble:
-            return _busy(source, trouble)
+        except CannotVerify:  # in the log already, once for each fetch and not for each delivery
+            self._tally.refused(source.id, Reason.CERTIFICATE_UNAVAILABLE, None, delivery.remote)
+            return Receipt(outcome=Outcome.BUSY, retry_after_s=RETRY_LATER_S)
         split = _split(source, verified)
         if isinstance(split, Handshake):
             return Receipt(outcome=Outcome.HANDSHAKE, answer=split)
