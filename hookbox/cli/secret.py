@@ -74,16 +74,35 @@ def set_secret(box: Box, source: str, refused: tuple[str, ...], generate: bool) 
 @options.source_argument
 @no_argument
 @generate
+@click.option("--force", is_flag=True, help="Even if the one before it may still be needed.")
 @pass_box
-def rotate_secret(box: Box, source: str, refused: tuple[str, ...], generate: bool) -> None:
+def rotate_secret(
+    box: Box, source: str, refused: tuple[str, ...], generate: bool, force: bool
+) -> None:
     """Set a new secret and go on accepting the one before.
 
     \b
     hookbox secret rotate demo
     """
+    if not force:
+        _check_previous(box, source)
     _store(box, source, refused, generate=generate, rotate=True)
     terminal.say(f"{source} has a new secret, and the one before still counts")
     terminal.say(f"when it may be dropped: {box.hint('secret list')}")
+
+
+def _check_previous(box: Box, source: str) -> None:
+    """There is room for two: a third would silently push out one that retries may still carry."""
+    from hookbox.cli.slots import KEEP, slots
+
+    for line in slots(box.settings(), box.state, box.clock.now()):
+        if (line["owner"], line["slot"]) != (f"source.{source}", Slot.PREVIOUS.value):
+            continue
+        if str(line["advice"]).startswith(KEEP):
+            raise OperatorError(
+                f"{source} has a secret from before already: {line['advice']}; "
+                "to forget it all the same, add --force"
+            )
 
 
 def _store(

@@ -19,6 +19,7 @@ MISSING = "missing"
 # How long the old secret may be needed where it is not known for how long a sender tries again:
 # most give up within a day, the patient ones within three.
 HORIZON_UNKNOWN_S = 3 * 86_400
+KEEP = "keep it"  # how the advice begins while it is needed
 
 Places = Mapping[tuple[str, str], Line]  # by owner and slot
 
@@ -88,4 +89,4 @@ def when_to_drop(current: Line, previous: Line, horizon_s: int, now: int) -> str
     quiet_s = now / 1000 - datetime.fromisoformat(max(told)).timestamp()
     if quiet_s >= horizon_s:
         return f"safe to drop: no delivery has needed it for {span(quiet_s)}"
-    return f"keep it for another {span(horizon_s - quiet_s)}: a retry may still carry it"
+    return f"{KEEP} for another {span(horizon_s - quiet_s)}: a retry may still carry it"

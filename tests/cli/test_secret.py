@@ -88,6 +88,15 @@ def test_rotated_secret_proves_beside_the_old_one(shell: Shell) -> None:
     assert proves(shell, "d", OTHER_BYTES)
 
 
+def test_rotating_again_does_not_silently_forget_what_may_still_be_needed(shell: Shell) -> None:
+    shell("secret", "set", "sealed", typed=SECRET)
+    shell("secret", "rotate", "sealed", typed=OTHER)
+    again = shell("secret", "rotate", "sealed", typed=SECRET)
+    assert again.exit_code == 1
+    assert "keep it for another" in again.stderr
+    assert shell("secret", "rotate", "sealed", "--force", typed=SECRET).exit_code == 0
+
+
 def test_rotating_without_a_secret_exits_1(shell: Shell) -> None:
     assert shell("secret", "rotate", "sealed", typed=SECRET).exit_code == 1
 
