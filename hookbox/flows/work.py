@@ -29,13 +29,18 @@ log = logging.getLogger("hookbox.work")
 
 TARGET = jobs.APPLY
 BATCH_MAX = 100  # about 10 ms of work between two looks at the senders
+LONE_BATCH_MAX = 400  # when nobody sends: fewer commits, and whoever comes waits for 50 ms
+LONE_AFTER_S = 0.25
 TRIES_MAX = 3
 TRY_AGAIN_AFTER_S = (5, 60)
 LONGEST_WAIT_MS = 3_600_000  # a job due later than this was put there by another clock
 LOOK_AGAIN_S = 60.0  # when nobody woke it: a missed wake-up costs a minute, never an event
 PAUSE_AFTER_TROUBLE_S = 1.0
-YIELD_SHARE = 10  # under constant load the worker takes one part in eleven of the time
+# Under constant load the worker takes one part in eleven of the time. When that leaves it behind
+# for longer than a burst lasts, it takes more and more: what is known too late is known too late.
+YIELD_SHARE = 10
 YIELD_MAX_S = 1.0
+LAG_TOLERATED_S = 5.0
 FAILED = "apply_failed"
 CRASHED = "apply_crashed"
 NO_SOURCE = "source not configured"
@@ -87,7 +92,8 @@ class Worker:
         self._token = 0
         self._wake = asyncio.Event()
         self._stopping = False
-        self._busy_s = 0.0
+        self._busy_s = 0.0  # how long the last batch took
+        self._lag_s = 0.0  # how long its oldest event had waited
 
     def wake(self) -> None:
         """There is something new to work on."""
@@ -105,7 +111,7 @@ class Worker:
         settlement: _Settlement | None = None
         while True:
             self._wake.clear()
-            await self._writer.quiet(min(YIELD_MAX_S, self._busy_s * YIELD_SHARE + 0.05))
+            await self._writer.quiet(self._patience_s())
             started = self._clock.monotonic()
             try:
                 async with self.turning:
@@ -123,9 +129,16 @@ class Worker:
             if self._stopping and not claimed.jobs:
                 return
             settlement = await self._work_on(claimed)
+            oldest = min((job.run_at for job in claimed.jobs), default=self._clock.now())
+            self._lag_s = max(0, self._clock.now() - oldest) / 1000
             self._busy_s = self._clock.monotonic() - started
             if not claimed.jobs:
                 await self._pause(self._until(claimed.next_due))
+
+    def _patience_s(self) -> float:
+        """How long to wait for a moment without senders."""
+        share = YIELD_SHARE * min(1.0, LAG_TOLERATED_S / max(self._lag_s, LAG_TOLERATED_S))
+        return min(YIELD_MAX_S, self._busy_s * share)
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -141,7 +154,8 @@ class Worker:
         """One transaction: settle the last batch, claim the next one."""
         self._token += 1
         lease = Lease(instance=self._instance, token=self._token)
-        limit = 0 if self._stopping else BATCH_MAX
+        alone = self._writer.quiet_for_s > LONE_AFTER_S
+        limit = 0 if self._stopping else LONE_BATCH_MAX if alone else BATCH_MAX
         now = self._clock.now()
 
         def work(transaction: Transaction) -> _Claimed:

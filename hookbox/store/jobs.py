@@ -30,7 +30,7 @@ WHERE id IN (
   WHERE state = 'available' AND target = :target AND {which} AND run_at <= :now
   ORDER BY run_at, id LIMIT {limit}
 )
-RETURNING id, event_id, attempts, replay
+RETURNING id, event_id, attempts, replay, run_at
 """
 CLAIM_FRESH = CLAIM.format(which="crashes = 0", limit=":limit")
 CLAIM_SUSPECT = CLAIM.format(which="crashes > 0", limit="1")
@@ -110,12 +110,13 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One claimed job. `attempts` counts the earlier ones."""
+    """One claimed job. `attempts` counts the earlier ones; `run_at` is when it was due."""
 
     id: int
     event_id: int
     attempts: int
     replay: int
+    run_at: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +153,13 @@ def claim(
         or transaction.execute(order[1], place).fetchall()
     )
     found = [
-        Job(id=r["id"], event_id=r["event_id"], attempts=r["attempts"], replay=r["replay"])
+        Job(
+            id=r["id"],
+            event_id=r["event_id"],
+            attempts=r["attempts"],
+            replay=r["replay"],
+            run_at=r["run_at"],
+        )
         for r in rows
     ]
     return sorted(found, key=lambda job: job.id)

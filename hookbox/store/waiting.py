@@ -20,6 +20,11 @@ BATCH_ROWS_MAX = 256  # about 5 ms of inserting on a small machine: nobody waits
 ENTRIES_MAX = 1_024  # the public door holds at most 400 connections; the rest is for chunks
 BYTES_MAX = 32 * 1024 * 1024
 AGE_MAX_S = 2.0  # behind a disk that stalls for longer, a newcomer would outwait its sender
+QUIET_S = 0.005  # a sender that waits for its answer before it asks again pauses for less
+# Where somebody waits for more than this part of the time, senders are slowed down by what else the
+# box does; a few hundred deliveries a second leave half of the time.
+CROWDED = 0.5
+WATCH_S = 4 * QUIET_S
 LOOK_EVERY_S = 0.1  # for outrun deadlines; one timer for all is much cheaper than one for each
 
 
@@ -71,6 +76,8 @@ class WaitingRoom:
         self._taken: list[Entry] = []
         self._watching = False
         self._last_stir = float("-inf")
+        self._occupied_since = 0.0
+        self._occupied_s = 0.0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -81,6 +88,24 @@ class WaitingRoom:
         if self._entries or self._taken:
             return 0.0
         return self._clock.monotonic() - self._last_stir
+
+    async def quiet(self, at_most_s: float, give_up: Callable[[], bool]) -> None:
+        """Wait, at most so long, until nobody comes for a moment, or few do."""
+        began, occupied_s = self._clock.monotonic(), self._occupied_so_far_s
+        while not give_up() and (waited_s := self._clock.monotonic() - began) < at_most_s:
+            if self.quiet_for_s >= QUIET_S:
+                return
+            crowded = self._occupied_so_far_s - occupied_s > waited_s * CROWDED
+            if waited_s >= WATCH_S and not crowded:
+                return
+            await self._clock.sleep(QUIET_S)
+
+    @property
+    def _occupied_so_far_s(self) -> float:
+        """For how long, all in all, somebody has been waiting here."""
+        if not (self._entries or self._taken):
+            return self._occupied_s
+        return self._occupied_s + self._clock.monotonic() - self._occupied_since
 
     def check(self) -> None:
         """Raises Overloaded when whoever enters now would wait too long."""
@@ -94,6 +119,8 @@ class WaitingRoom:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Admission] = loop.create_future()
         self._last_stir = self._clock.monotonic()
+        if not (self._entries or self._taken):
+            self._occupied_since = self._last_stir
         deadline = self._last_stir + deadline_s
         entry = Entry(proposal, answer, self._last_stir, deadline, proposal.bytes)
         self._bytes += entry.bytes
@@ -135,6 +162,8 @@ class WaitingRoom:
         """The batch that was taken is answered."""
         self._taken = []
         self._last_stir = self._clock.monotonic()
+        if not self._entries:
+            self._occupied_s += self._last_stir - self._occupied_since
 
     def fail_all(self, error: StoreError) -> None:
         """Nobody who waits can be stored."""

@@ -35,7 +35,6 @@ log = logging.getLogger("hookbox.store")
 T = TypeVar("T")
 
 DEADLINE_S = 4.0  # the strictest senders wait for five
-QUIET_S = 0.005  # a sender that waits for its answer before it asks again pauses for less
 UNSTORABLE = "unstorable"
 
 
@@ -123,13 +122,14 @@ class Writer:
         self._wanted.set()
         return await answer
 
+    @property
+    def quiet_for_s(self) -> float:
+        """How long nobody has brought or awaited a delivery."""
+        return self._room.quiet_for_s
+
     async def quiet(self, at_most_s: float) -> None:
         """Wait for a moment without deliveries, at most so long: senders go before the worker."""
-        until = self._clock.monotonic() + at_most_s
-        while not self._stopping and self._clock.monotonic() < until:
-            if self._room.quiet_for_s >= QUIET_S:
-                return
-            await self._clock.sleep(QUIET_S)
+        await self._room.quiet(at_most_s, lambda: self._stopping)
 
     # --- the owner task
 
