@@ -75,12 +75,14 @@ class Survey:
     """What the states of one trace had to say."""
 
     states: int = 0
+    acknowledged: int = 0  # events, in the whole trace
     lossy: collections.Counter[str] = field(default_factory=collections.Counter)  # states, by mode
     worst_loss: int = 0
     complaints: list[str] = field(default_factory=list)
 
-    def note(self, name: str, mode: str, lost: int, trouble: str) -> None:
+    def note(self, name: str, mode: str, acknowledged: int, lost: int, trouble: str) -> None:
         self.states += 1
+        self.acknowledged = max(self.acknowledged, acknowledged)
         self.worst_loss = max(self.worst_loss, lost)
         if lost:
             self.lossy[mode] += 1
@@ -91,6 +93,7 @@ class Survey:
     def __add__(self, other: "Survey") -> "Survey":
         return Survey(
             self.states + other.states,
+            max(self.acknowledged, other.acknowledged),
             self.lossy + other.lossy,
             max(self.worst_loss, other.worst_loss),
             self.complaints + other.complaints,
@@ -109,9 +112,13 @@ def survey(
     modes: Sequence[str] = MODES,
     forgetful: bool = False,
     workers: int = WORKERS,
+    since: int = 0,
 ) -> Survey:
-    """Examine about so many states, spread over the trace and over what may be on the disk."""
-    points = _points(read_trace(trace), -(-states // len(modes)), seed)
+    """Examine about so many states, spread over the trace and over what may be on the disk.
+
+    `since`: no cut before this record.
+    """
+    points = _points(read_trace(trace), -(-states // len(modes)), seed, since)
     look = functools.partial(_survey_part, trace, seed=seed, modes=modes, forgetful=forgetful)
     parts = [points[worker::workers] for worker in range(workers)]
     if workers == 1:
@@ -121,12 +128,13 @@ def survey(
         return sum(pool.map(look, parts), Survey())
 
 
-def _points(records: Sequence[Record], count: int, seed: int) -> list[int]:
+def _points(records: Sequence[Record], count: int, seed: int, since: int) -> list[int]:
     """After which records to cut: half of them anywhere, half where a promise was just made."""
     chance = random.Random(seed)
-    answers = [at for at, record in enumerate(records) if record.kind is Kind.ANSWER]
+    possible = range(since, len(records))
+    answers = [at for at in possible if records[at].kind is Kind.ANSWER]
     chosen = {len(records) - 1, *chance.sample(answers, min(len(answers), count // 2))}
-    others = [at for at in range(len(records)) if at not in chosen]
+    others = [at for at in possible if at not in chosen]
     missing = max(0, count - len(chosen))
     return sorted(chosen.union(chance.sample(others, min(len(others), missing))))
 
@@ -141,7 +149,7 @@ def _survey_part(
             with tempfile.TemporaryDirectory(dir=fast_directory()) as place:
                 lost, trouble = examine(files, acknowledged, Path(place))
             name = f"--at {at} --mode {mode} --seed {seed}{' --forgetful' * forgetful}"
-            result.note(name, mode, lost, trouble)
+            result.note(name, mode, len(acknowledged), lost, trouble)
     return result
 
 

@@ -44,6 +44,7 @@ enum kind { CREATE = 1, WRITE, TRUNCATE, SYNC_ASKED, SYNC_DONE, SYNC_FAILED, UNL
 struct fault { int64_t first, last, step, error; };
 struct control {
     int64_t syncs, writes;         /* calls seen so far */
+    int64_t injected;              /* and how many of them a fault hit */
     struct fault sync, write;
     int64_t sync_delay_us;         /* a slow disk */
     int64_t sync_lies;             /* a disk that says it synced, and did not */
@@ -119,7 +120,9 @@ static int injected(const struct fault *fault, int64_t call, const char *name) {
     int is_wal = ends_with(name, "-wal");
     if ((control->only == 1 && !is_wal) || (control->only == 2 && is_wal)) return 0;
     if (call < fault->first || call > fault->last) return 0;
-    return (call - fault->first) % (fault->step ? fault->step : 1) ? 0 : fault->error;
+    if (!fault->error || (call - fault->first) % (fault->step ? fault->step : 1)) return 0;
+    control->injected++;
+    return fault->error;
 }
 
 /* ---- files: opening, closing, names ---- */

@@ -129,6 +129,7 @@ class Control(ctypes.Structure):
     _fields_ = (
         ("syncs", ctypes.c_int64),  # calls on watched files so far, over all lives of the server
         ("writes", ctypes.c_int64),
+        ("injected", ctypes.c_int64),  # how many of them a fault hit
         ("sync", Fault),
         ("write", Fault),
         ("sync_delay_us", ctypes.c_int64),

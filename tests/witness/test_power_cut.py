@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.witness.client import Hook, hook, hooks, load
+from tests.witness.client import Hook, Report, hook, hooks, load
 from tests.witness.disk import Disk
 from tests.witness.powercut import Survey, checkpoints, survey
-from tests.witness.recorder import Recording
+from tests.witness.recorder import Kind, Recording
 from tests.witness.server import STANDIN, MakeRecorded, MakeServer, Server
 
 pytestmark = pytest.mark.witness
@@ -30,6 +30,8 @@ FORGETFUL_MODES = ("drop", "ops", "torn")  # to keep all is no power cut, and sa
 INDEXES = 300  # so many calls, and each fails once
 APART = 50  # so many calls lie between two faults of one run: by then it has recovered
 RECOVERED_MAX_S = 40.0
+HITS_MIN = 3  # of a fault that lasts a while
+FAILING_MAX = 100
 
 
 # ---- a sound disk
@@ -46,14 +48,16 @@ def a_round(number: int) -> Iterator[Hook]:
 def test_no_acknowledged_event_is_lost_in_a_power_cut(recorded: MakeRecorded) -> None:
     """In 5,000 states of a run with 20 checkpoints inside; and each state is sound."""
     server, recording = recorded()
+    acknowledged = set[str]()
     with server:
         for number in range(ROUNDS_MAX):
             report = load(server.port, a_round(number), connections=(1, 4, 16)[number % 3])
-            assert set(report.statuses) <= {200, 503}, report.statuses
+            acknowledged |= report.acknowledged
             if number % 8 == 7 and checkpoints(recording.records()) >= CHECKPOINTS:
                 break
     assert checkpoints(recording.records()) >= CHECKPOINTS
     found = survey(recording.trace, states=STATES)
+    assert found.acknowledged == len(acknowledged)
     assert found.states >= STATES
     assert not found.complaints, found
 
@@ -86,6 +90,7 @@ FAILURES = [
     pytest.param("sync", errno.EIO, "all", id="syncs_fail"),
     pytest.param("sync", errno.EIO, "database", id="syncs_of_the_database_fail"),
     pytest.param("write", errno.EIO, "all", id="writes_fail"),
+    pytest.param("write", errno.EIO, "database", id="writes_of_the_database_fail"),
     pytest.param("write", errno.ENOSPC, "all", id="no_space"),
     pytest.param("write", errno.ENOSPC, "wal", id="no_space_for_the_wal"),
 ]
@@ -105,17 +110,26 @@ def recover(server: Server) -> None:
 
 def fail_for_a_while(
     server: Server, recording: Recording, call: str, error: int, files: str
-) -> None:
-    """Load while all is well, while every such call fails, and once it stores again."""
+) -> set[str]:
+    """Load while all is well, while every such call fails, and once it stores again.
+
+    The keys that were acknowledged. Calls on the database fail only once a checkpoint is due.
+    """
     fault = recording.control.fault(call)
     recording.control.fail_only(files)
     with server:
-        load(server.port, itertools.islice(hooks("well"), 1_500), connections=8)
+        well = load(server.port, itertools.islice(hooks("well"), 1_500), connections=8)
         fault.set(error)
-        load(server.port, itertools.islice(hooks("failing"), 600), connections=8)
+        failing = list[Report]()
+        while recording.control.injected < HITS_MIN and len(failing) < FAILING_MAX:
+            some = itertools.islice(hooks(f"failing{len(failing)}"), 100)
+            failing.append(load(server.port, some, connections=8))
         fault.heal()
         recover(server)
-        load(server.port, itertools.islice(hooks("healed"), 1_500), connections=8)
+        healed = load(server.port, itertools.islice(hooks("healed"), 1_500), connections=8)
+    assert recording.control.injected, "no call failed"
+    assert healed.acknowledged
+    return set[str]().union(*(each.acknowledged for each in (well, *failing, healed)))
 
 
 def surveyed(recording: Recording, states: int, workers: int = 2) -> Survey:
@@ -131,8 +145,45 @@ def test_no_acknowledged_event_is_lost_when(
     recorded: MakeRecorded, call: str, error: int, files: str
 ) -> None:
     server, recording = recorded()
-    fail_for_a_while(server, recording, call, error, files)
+    acknowledged = fail_for_a_while(server, recording, call, error, files)
     found = surveyed(recording, 600)
+    assert found.acknowledged >= len(acknowledged)
+    assert not found.complaints, found
+
+
+def cut_while_recovering(server: Server, recording: Recording, *, restarted: bool) -> Survey:
+    """Cuts between a failed sync and the next events that are stored, on a disk that forgets.
+
+    The WAL then ends in a commit that can be read but is not on the disk. Whoever folds it into the
+    database as it is leaves, after a cut, new pages of that commit beside old ones.
+    """
+    with server:
+        load(server.port, itertools.islice(hooks("before"), 500), connections=8)
+        recording.control.sync.set(errno.EIO)
+        while recording.control.injected < HITS_MIN:
+            large = hooks("failing", bytes_min=20_000)  # so that the lost commit has many pages
+            load(server.port, itertools.islice(large, 64), connections=32)
+            if restarted:
+                server.kill()
+                break
+        recording.control.sync.heal()
+        recover(server)
+        load(server.port, itertools.islice(hooks("after"), 50), connections=8)
+    kinds = [record.kind for record in recording.records()]
+    return survey(
+        recording.trace,
+        states=1_500,
+        modes=FORGETFUL_MODES,
+        forgetful=True,
+        since=kinds.index(Kind.SYNC_FAILED),
+    )
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["by_itself", "by_a_restart"])
+def test_power_cut_finds_a_sound_database_while_it_recovers(
+    recorded: MakeRecorded, restarted: bool
+) -> None:
+    found = cut_while_recovering(*recorded(), restarted=restarted)
     assert not found.complaints, found
 
 
@@ -191,6 +242,7 @@ def fail_at(server: Server, recording: Recording, call: str, first: int) -> Surv
             break
         recover(server)
     server.kill()
+    assert recording.control.injected == INDEXES // APART
     found = surveyed(recording, 40, workers=1)
     recording.trace.unlink()  # 50 of them would fill the memory
     return found
@@ -246,6 +298,12 @@ def test_witness_sees_a_swallowed_commit_error(recorded: MakeRecorded) -> None:
     server, recording = recorded((*STANDIN, "swallow"))
     fail_for_a_while(server, recording, "sync", errno.EIO, "all")
     assert survey(recording.trace, states=200).lossy["keep"] > 0
+
+
+def test_witness_sees_what_a_careless_recovery_ruins(recorded: MakeRecorded) -> None:
+    """Planted: SQLite alone, which believes what it reads in the WAL."""
+    found = cut_while_recovering(*recorded((*STANDIN, "none")), restarted=True)
+    assert found.complaints
 
 
 def test_witness_sees_a_swallowed_commit_error_of_one_call(recorded: MakeRecorded) -> None:
