@@ -59,7 +59,7 @@ def test_no_acknowledged_event_is_lost_in_a_power_cut(recorded: MakeRecorded) ->
     found = survey(recording.trace, states=STATES)
     assert found.acknowledged == len(acknowledged)
     assert found.states >= STATES
-    assert not found.complaints, found
+    assert not found.complaints, str(found)
 
 
 def test_receiver_starts_on_what_a_power_cut_left(
@@ -148,7 +148,7 @@ def test_no_acknowledged_event_is_lost_when(
     acknowledged = fail_for_a_while(server, recording, call, error, files)
     found = surveyed(recording, 600)
     assert found.acknowledged >= len(acknowledged)
-    assert not found.complaints, found
+    assert not found.complaints, str(found)
 
 
 def cut_while_recovering(server: Server, recording: Recording, *, restarted: bool) -> Survey:
@@ -184,7 +184,7 @@ def test_power_cut_finds_a_sound_database_while_it_recovers(
     recorded: MakeRecorded, restarted: bool
 ) -> None:
     found = cut_while_recovering(*recorded(), restarted=restarted)
-    assert not found.complaints, found
+    assert not found.complaints, str(found)
 
 
 # ---- a disk that fails once, at every call

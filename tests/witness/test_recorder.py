@@ -187,4 +187,4 @@ def test_survey_finds_no_fault_in_an_honest_receiver(recorded: MakeRecorded) -> 
         load(server.port, some(300))
     found = survey(recording.trace, states=100)
     assert found.states >= 100
-    assert not found.complaints, found
+    assert not found.complaints, str(found)
