@@ -6,7 +6,7 @@ that one applies meanwhile is caught up with.
 """
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hookbox.flows.apply import apply
@@ -64,6 +64,7 @@ class Rebuild:
         self.position = 0  # the place in the order up to which the scratch ledger has come
         self.outcome = Outcome()
         # What has happened since the comparison began: addresses, and events that were replayed.
+        self._compared = False
         self._touched: set[str] = set()
         self._replayed: set[int] = set()
         in_transaction(fresh, lambda _: history.carry_statuses(live, fresh, self._source_ids))
@@ -87,6 +88,7 @@ class Rebuild:
             self._fresh,
             lambda _: history.carry_causes(self._live, self._fresh, self._source_ids),
         )
+        self._compared = True
         self._touched.clear()
         self._replayed.clear()
         found = differences.everywhere(self._live, self._fresh, self._source_ids)
@@ -111,16 +113,16 @@ class Rebuild:
     def _work_out(self, steps: Sequence[Step]) -> None:
         event_ids = [step.event_id for step in steps if step.verb is None and step.event_id]
         stored = {event.id: event for event in events.by_id(self._live, event_ids)}
-        written = notifications.written(self._live, event_ids)
+        said = self._read(stored.values())
         for decided, group in itertools.groupby(steps, key=lambda step: step.verb is not None):
             if decided:
                 self._decide(list(group))
                 continue
-            found = [stored[step.event_id] for step in group if step.event_id in stored]
-            applied = [self._read(event, written.get(event.id, ())) for event in found]
-            history.stub(self._fresh, found)
-            ledger.append(self._fresh, applied, self._budget)
-        self._touched |= _addresses(notifications.written(self._fresh, event_ids))
+            found = [step.event_id for step in group if step.event_id in said]
+            history.stub(self._fresh, [stored[event_id] for event_id in found])
+            ledger.append(self._fresh, [said[event_id] for event_id in found], self._budget)
+        if self._compared:
+            self._touched |= _addresses(notifications.written(self._fresh, event_ids))
         self._look_again_at(event_ids)
 
     def _decide(self, steps: Sequence[Step]) -> None:
@@ -133,21 +135,38 @@ class Rebuild:
         self.outcome.retold -= set(event_ids)
         self.outcome.retold |= differences.said_otherwise(self._live, self._fresh, event_ids)
 
-    def _read(self, event: StoredEvent, written: Sequence[Notification]) -> Applied:
-        """What the event says as it is read today; as it was written down where it cannot be."""
-        source = self._sources[event.source]
-        if event.content:
+    def _read(self, stored: Iterable[StoredEvent]) -> dict[int, Applied]:
+        """What the events say as they are read today, by their ids; as it was written down where
+        they cannot be read.
+        """
+        said: dict[int, Applied] = {}
+        unreadable: list[StoredEvent] = []
+        for event in stored:
             try:
-                return apply(source, replace(event, forgotten=False))  # not yet, at its place
+                # It was forgotten later; that decision has a place of its own.
+                again = replace(event, forgotten=False) if event.forgotten else event
+                if event.content:
+                    said[event.id] = apply(self._sources[event.source], again)
+                    continue
             except Exception:  # noqa: BLE001  (a mistake of ours in a provider loses no fact)
                 self.outcome.unread += 1
-        return Applied(
-            event_id=event.id,
-            source_id=event.source_id,
-            notifications=tuple(written),
-            scope=source.scope,
-            suppress_ambiguous=source.suppress_ambiguous,
-        )
+            unreadable.append(event)
+        return said | self._as_written(unreadable)
+
+    def _as_written(self, unreadable: Sequence[StoredEvent]) -> dict[int, Applied]:
+        if not unreadable:
+            return {}
+        written = notifications.written(self._live, [event.id for event in unreadable])
+        return {
+            event.id: Applied(
+                event_id=event.id,
+                source_id=event.source_id,
+                notifications=tuple(written[event.id]),
+                scope=self._sources[event.source].scope,
+                suppress_ambiguous=self._sources[event.source].suppress_ambiguous,
+            )
+            for event in unreadable
+        }
 
 
 def _addresses(told: Mapping[int, Sequence[Notification]]) -> set[str]:

@@ -15,13 +15,14 @@ from hookbox.store.connections import Row, Transaction
 from hookbox.store.decisions import Verb
 from hookbox.store.ratchet import Ratchet
 
-STEPS = """
-SELECT place, id AS event_id, NULL AS verb, NULL AS address, NULL AS scope
-FROM event
-WHERE place > :after AND source_id IN (SELECT value FROM json_each(:sources))
-UNION ALL
-SELECT id, event_id, verb, address, scope FROM decision WHERE id > :after
+# `+source_id`: in the order of places, not of sources.
+EVENTS = """
+SELECT place, id FROM event
+WHERE place > :after AND +source_id IN (SELECT value FROM json_each(:sources))
 ORDER BY place LIMIT :limit
+"""
+DECISIONS = """
+SELECT id, verb, address, scope, event_id FROM decision WHERE id > :after ORDER BY id LIMIT :limit
 """
 WORD_GIVEN = """
 SELECT p.address, p.scope, p.shown, c.reason, c.since
@@ -95,25 +96,27 @@ class Step:
     """One step of the history: an event that was applied, or (with a verb) a decision."""
 
     place: int
-    event_id: int | None
-    verb: Verb | None
-    address: str | None
-    scope: str | None
+    event_id: int | None = None
+    verb: Verb | None = None
+    address: str | None = None
+    scope: str | None = None
 
 
 def steps(live: Transaction, after: int, source_ids: Collection[int], limit: int) -> Sequence[Step]:
     """What happened next: decisions, and events of these sources."""
     asked = {"after": after, "sources": json.dumps(list(source_ids)), "limit": limit}
-    return [
+    found = [Step(place=row["place"], event_id=row["id"]) for row in live.execute(EVENTS, asked)]
+    found += [
         Step(
-            place=row["place"],
+            place=row["id"],
             event_id=row["event_id"],
-            verb=None if row["verb"] is None else Verb(row["verb"]),
+            verb=Verb(row["verb"]),
             address=row["address"],
             scope=row["scope"],
         )
-        for row in live.execute(STEPS, asked)
+        for row in live.execute(DECISIONS, asked)
     ]
+    return sorted(found, key=lambda step: step.place)[:limit]
 
 
 def decide_again(live: Transaction, fresh: Transaction, step: Step) -> set[str]:

@@ -21,7 +21,7 @@ SELECT
 FROM status AS t JOIN source AS s ON s.id = t.source_id
 """
 CONDITIONS = {
-    "source": "t.source_id = (SELECT id FROM source WHERE name = :source)",
+    "source": "+t.source_id = (SELECT id FROM source WHERE name = :source)",
     "status": "t.kind = :status",
     "message": "t.message_id = :message",
     "address": "t.recipient = :address",
@@ -83,12 +83,15 @@ WHERE p.address = :address
 ORDER BY c.suppression_id, c.since, c.reason
 """
 PLACES = """
-SELECT s.name AS source, m.message_id, m.inbox_id, m.thread_id
-FROM message_place AS m JOIN source AS s ON s.id = m.source_id
-WHERE (m.source_id, m.message_id) IN (
+WITH told (source_id, message_id) AS (
   SELECT source_id, message_id FROM status WHERE recipient = :address
   UNION SELECT source_id, message_id FROM notification WHERE address = :address
 )
+SELECT s.name AS source, m.message_id, m.inbox_id, m.thread_id
+FROM told
+CROSS JOIN message_place AS m
+  ON m.source_id = told.source_id AND m.message_id = told.message_id
+JOIN source AS s ON s.id = m.source_id
 ORDER BY s.name, m.message_id LIMIT :limit
 """
 

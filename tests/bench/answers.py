@@ -52,7 +52,7 @@ def main() -> int:
     rig = Rig(
         options.folder, server_core=server_core, load_core=load_core, realtime=options.realtime
     )
-    os.sched_setaffinity(0, {load_core})  # this process asks the questions
+    _be_the_asker(load_core, realtime=options.realtime)
     os.environ[SECRET_NAME] = make_secret()
     measured: list[Floor] = []
     try:
@@ -164,6 +164,13 @@ class _Unix(http.client.HTTPConnection):
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.connect(str(self._path))
+
+
+def _be_the_asker(core: int, *, realtime: bool) -> None:
+    """This process asks the questions, from the core of the load generator."""
+    os.sched_setaffinity(0, {core})
+    if realtime:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
 @contextlib.contextmanager

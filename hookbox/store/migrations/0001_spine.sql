@@ -202,6 +202,7 @@ CREATE TABLE status (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX status_recipient ON status (recipient, rank, status_at);
+CREATE INDEX status_event ON status (event_id);
 
 -- What persons decided about the ledger: who, when and why. `id` is its place in the one order of applied events and
 -- decisions.

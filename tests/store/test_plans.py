@@ -1,0 +1,99 @@
+"""Every statement that is asked often, or of large tables, finds its rows by an index."""
+
+from pathlib import Path
+
+import pytest
+
+from hookbox.store import (
+    database,
+    differences,
+    history,
+    notifications,
+    ratchet,
+    recipients,
+    statuses,
+    suppression_lists,
+    suppressions,
+)
+
+ASKED = {
+    "addresses": '["ann@example.com"]',
+    "address": "ann@example.com",
+    "after": 0,
+    "before": 9,
+    "decision_id": 1,
+    "id": 1,
+    "ids": "[1]",
+    "lift_id": 1,
+    "limit": 10,
+    "message_id": "",
+    "recipient": "",
+    "scope": "",
+    "source": "std",
+    "source_id": 1,
+    "sources": "[1]",
+    "status": "bounced",
+    "wanted": '[[1, "m", "ann@example.com"]]',
+}
+# What a statement may walk through: the list that was asked about, and small tables.
+WALKED = ("json_each", "wanted", "told", "concerned", "(subquery", "constant")
+
+
+def newest(where: str) -> str:
+    """A page of recipients."""
+    return recipients.PAGE.format(
+        chosen=recipients.CHOSEN, where=where, inside=">=", edge="min", order="DESC"
+    )
+
+
+STATEMENTS = {
+    "verdicts": suppressions.VERDICTS,
+    "standings": ratchet.SUPPRESSIONS,
+    "lifted events": ratchet.LIFTED_EVENTS,
+    "meanings": notifications.MEANINGS,
+    "repeats": notifications.REPEATS,
+    "written": notifications.WRITTEN,
+    "statuses": statuses.STATUSES,
+    "soft times": statuses.SOFT_TIMES,
+    "last delivered": statuses.LAST_DELIVERED,
+    "story": recipients.STORY,
+    "story's suppressions": recipients.SUPPRESSIONS,
+    "story's causes": recipients.CAUSES,
+    "story's places": recipients.PLACES,
+    "recipients": newest("t.event_id < :before"),
+    "recipients of one address": newest(recipients.CONDITIONS["address"]),
+    "suppressions": f"{suppression_lists.CHOSEN} WHERE id < :before ORDER BY id DESC LIMIT :limit",
+    "history's events": history.EVENTS,
+    "history's decisions": history.DECISIONS,
+    "history's statuses": history.STATUSES,
+    "history's causes": history.CAUSES,
+    "words given": history.WORD_GIVEN,
+    "lifted": history.LIFTED,
+    "lifted causes": history.LIFTED_CAUSES,
+    "statuses of addresses": differences.STATUSES_OF,
+    "standing suppressions": differences.SUPPRESSIONS,
+    "suppressions of addresses": differences.SUPPRESSIONS_OF,
+    "what events said": differences.SAID,
+    "effects": differences.EFFECTS,
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS.keys())
+def test_rows_are_found_by_an_index(path: Path, statement: str) -> None:
+    with database.reading(path.parent) as transaction:
+        plan = [
+            row["detail"] for row in transaction.execute(f"EXPLAIN QUERY PLAN {statement}", ASKED)
+        ]
+    scans = [step for step in plan if step.startswith("SCAN ")]
+    assert [step for step in scans if not step[5:].startswith(WALKED)] == []
+
+
+@pytest.mark.parametrize("name", ["history's events", "history's statuses", "recipients"])
+def test_page_of_a_long_list_is_not_sorted(path: Path, name: str) -> None:
+    """Else every page would cost as much as the whole."""
+    with database.reading(path.parent) as transaction:
+        plan = [
+            row["detail"]
+            for row in transaction.execute(f"EXPLAIN QUERY PLAN {STATEMENTS[name]}", ASKED)
+        ]
+    assert [step for step in plan if "FOR ORDER BY" in step] == []
