@@ -117,6 +117,23 @@ def test_list_narrows_and_turns_pages(shell: Shell) -> None:
     assert "complaint" in shell("suppressions").stdout
 
 
+def test_bounces_suppress_exactly_whom_they_name(shell: Shell) -> None:
+    """Through the whole box: nothing is merged, cut, or taken for a statement."""
+    named = [*HOSTILE, "B <b@example.com>"]
+    shell.receive(
+        *(
+            delivery(f"k{number}", "email.complained", to=address)
+            for number, address in enumerate(named)
+        )
+    )
+    listed = shell.lines("suppressions", "list")
+    assert [row["address"] for row in listed] == [*HOSTILE, "b@example.com"]
+    for address in HOSTILE:
+        assert reason_of(shell, address) == "complaint"
+    for near in ("a@example.com", "ab@example.com", "news@example.com", "y@example.com"):
+        assert reason_of(shell, near) is None
+
+
 # --- exchange
 
 
