@@ -1,7 +1,11 @@
 """`hookbox rebuild`, with the server stopped or running."""
 
 import http.client
+import itertools
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -199,3 +203,42 @@ def test_server_with_another_configuration_is_left_alone(damaged: Shell) -> None
     assert result.exit_code == 1
     assert "SIGHUP" in result.stderr
     assert damaged("suppressions", "check", ANN).exit_code == 0
+
+
+def test_rebuild_beside_a_sender_finds_nothing_to_change(server: Server, serving: Shell) -> None:
+    """What is applied between the first look and the last is no difference."""
+    with sending(server) as sent:
+        for number in range(3):
+            result = serving("rebuild", "--json")
+            assert (result.exit_code, result.stdout) == (0, ""), result.output
+            add = ("suppressions", "add", f"u{number}@x.org", "--reason", "meanwhile")
+            assert serving(*add).exit_code == 0
+    assert sent
+    assert set(sent) == {200}
+
+
+@contextmanager
+def sending(server: Server) -> Iterator[list[int]]:
+    """Somebody sends one event after the other; the statuses that were answered."""
+    answers: list[int] = []
+    over = threading.Event()
+
+    def send() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port)
+        with closing(connection):
+            for number in itertools.takewhile(lambda _: not over.is_set(), itertools.count()):
+                kind = ("email.delivered", "email.complained", "email.sent")[number % 3]
+                event = delivery(f"k{number}", kind, to=f"u{number % 7}@x.org")
+                headers = {name.decode(): value.decode() for name, value in event.headers}
+                connection.request("POST", "/hooks/std", event.body, headers)
+                answer = connection.getresponse()
+                answer.read()
+                answers.append(answer.status)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        yield answers
+    finally:
+        over.set()
+        sender.join()
