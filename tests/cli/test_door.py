@@ -32,7 +32,7 @@ def test_decision_reaches_the_running_server(server: Server, serving: Shell) -> 
         connection.request("POST", "/hooks/std", rotten.body, headers)
         assert connection.getresponse().status == 200
         connection.close()
-    assert serving("quarantine", "accept", "1").exit_code == 0
+    assert serving("quarantine", "accept", "1", "--unread").exit_code == 0
     assert serving("quarantine", "discard", "2", "--reason", "a test").exit_code == 0
     assert serving("quarantine", "discard", "2", "--reason", "again").exit_code == 1
     resolutions = [e["resolution"] for e in serving.lines("quarantine", "list", "--all")]
