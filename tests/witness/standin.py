@@ -14,9 +14,11 @@ each of them fail:
     lookup   looks the key up, then inserts, with no unique index to stop the second
 """
 
+import contextlib
 import hashlib
 import os
 import queue
+import signal
 import socketserver
 import sqlite3
 import sys
@@ -148,6 +150,8 @@ class Door(socketserver.ThreadingTCPServer):
 
 if __name__ == "__main__":
     settings = tomllib.loads(Path(os.environ["HOOKBOX_CONFIG"]).read_text())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     threading.Thread(target=store_what_waits, daemon=True).start()
     host, _, port = settings["server"]["listen"].rpartition(":")
-    Door((host, int(port)), Connection).serve_forever()
+    with contextlib.closing(database):
+        Door((host, int(port)), Connection).serve_forever()

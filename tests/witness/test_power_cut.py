@@ -155,14 +155,18 @@ def cut_while_recovering(server: Server, recording: Recording, *, restarted: boo
     """Cuts between a failed sync and the next events that are stored, on a disk that forgets.
 
     The WAL then ends in a commit that can be read but is not on the disk. Whoever folds it into the
-    database as it is leaves, after a cut, new pages of that commit beside old ones.
+    database as it is leaves, after a cut, new pages of that commit beside old ones. It shows best
+    when the rest of the WAL is short and the lost keys belong among old ones in every index.
     """
     with server:
-        load(server.port, itertools.islice(hooks("before"), 500), connections=8)
+        load(server.port, itertools.islice(hooks("before"), 1_000), connections=8)
+        server.terminate()
+    with server:
+        load(server.port, itertools.islice(hooks("just"), 5), connections=1)
         recording.control.sync.set(errno.EIO)
         while recording.control.injected < HITS_MIN:
-            large = hooks("failing", bytes_min=20_000)  # so that the lost commit has many pages
-            load(server.port, itertools.islice(large, 64), connections=32)
+            among = (hook(f"before-{number:06d}-failing") for number in range(100, 900, 20))
+            load(server.port, among, connections=8)
             if restarted:
                 server.kill()
                 break
