@@ -46,6 +46,11 @@ SET state = 'completed', attempts = attempts + 1, finished_at = :now, instance =
 WHERE id IN (SELECT value FROM json_each(:ids))
   AND state = 'running' AND instance = :instance AND token = :token
 """
+GIVE_BACK = """
+UPDATE job SET state = 'available', instance = NULL, token = NULL
+WHERE id IN (SELECT value FROM json_each(:ids))
+  AND state = 'running' AND instance = :instance AND token = :token
+"""
 PUT_OFF = """
 UPDATE job
 SET state = 'available', attempts = attempts + 1, run_at = ?, instance = NULL, token = NULL,
@@ -177,6 +182,12 @@ def complete(
     """Finish the jobs that this lease still holds."""
     place = {"ids": json.dumps(list(ids)), "instance": lease.instance, "token": lease.token}
     transaction.execute(COMPLETE, {**place, "outcome": outcome, "now": now})
+
+
+def give_back(transaction: Transaction, ids: Iterable[int], lease: Lease) -> None:
+    """Let others have jobs that were claimed and not begun."""
+    place = {"ids": json.dumps(list(ids)), "instance": lease.instance, "token": lease.token}
+    transaction.execute(GIVE_BACK, place)
 
 
 def put_off(transaction: Transaction, job_id: int, *, run_at: int, outcome: str) -> None:

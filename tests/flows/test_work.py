@@ -1,12 +1,15 @@
 """The worker: everything ends applied or visibly set aside, whatever happens in between."""
 
 import asyncio
+import json
 from collections.abc import Callable
+
+import pytest
 
 from hookbox.errors import StoreRejected
 from hookbox.flows import work
 from hookbox.model import Kind, Notification, StoredEvent
-from hookbox.store import jobs, sources
+from hookbox.store import events, jobs, sources
 from tests.flows.conftest import Box
 
 BOUNCE = {
@@ -49,6 +52,28 @@ async def test_stored_events_are_applied_and_their_jobs_finished(box: Box) -> No
     assert box.rows("SELECT address, reason FROM suppressions") == [
         ("ann@example.com", "hard_bounce")
     ]
+
+
+async def test_large_events_are_not_read_into_memory_together(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inbound mail brings its attachments; a batch of it would fill a small machine."""
+    read: list[int] = []
+    by_id = events.by_id
+    monkeypatch.setattr(events, "by_id", lambda t, ids: (read.append(len(ids)), by_id(t, ids))[1])
+    monkeypatch.setattr(work, "BATCH_BYTES_MAX", len(json.dumps(BOUNCE)) * 2)
+    await receive(box, "a", "b", "c", "d", "e")
+    await until(box, lambda: set(states(box).values()) == {"applied"})
+    assert [count for count in read if count] == [2, 2, 1]
+    assert box.rows("SELECT DISTINCT state, attempts FROM outbox") == [("completed", 1)]
+
+
+async def test_event_larger_than_a_batch_is_applied_alone(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "BATCH_BYTES_MAX", 1)
+    await receive(box, "a", "b")
+    await until(box, lambda: set(states(box).values()) == {"applied"})
 
 
 async def test_poison_event_ends_in_quarantine_and_blocks_nobody(box: Box) -> None:
