@@ -3,6 +3,7 @@
 Owns nothing of what is written. Used by the writer's owner task alone.
 """
 
+import asyncio
 import contextlib
 import itertools
 import logging
@@ -13,6 +14,7 @@ from typing import TypeVar
 
 from hookbox.clock import Clock
 from hookbox.errors import StoreDamaged, StoreError
+from hookbox.store import wal
 from hookbox.store.admissions import Ids
 from hookbox.store.checkpoints import Checkpoints
 from hookbox.store.connections import WriterConnection, is_broken_disk, open_writer, translated
@@ -42,7 +44,11 @@ class Channel:
         """Fold the WAL into the database if that can be, and close."""
         if self._connection is None:
             return
-        with contextlib.suppress(sqlite3.Error, ValueError):  # ValueError: it is closed already
+        with contextlib.suppress(
+            sqlite3.Error, ValueError, StoreError
+        ):  # ValueError: closed already
+            if self.trouble is not None:
+                await asyncio.to_thread(wal.settle, self._path)
             await self._checkpoints.truncate(self._connection)
         with contextlib.suppress(sqlite3.Error, ValueError):
             await self._connection.close()
@@ -73,8 +79,8 @@ class Channel:
         """What an error means for the commits to come.
 
         After a broken disk nothing that the old connection believed is believed any more: it is
-        closed, a new one opened, and the WAL folded into the database before anybody is told
-        "stored" again, since frames whose sync failed may not be on the disk.
+        closed, a new one opened, and the WAL written again and folded into the database before
+        anybody is told "stored" again, since frames whose sync failed may not be on the disk.
         """
         cause = translated(error)
         if isinstance(cause, StoreDamaged):
@@ -98,9 +104,13 @@ class Channel:
             await self._clock.sleep(min(seconds, GIVE_UP_EVERY_S))
 
     async def _opened_anew(self, attempt: int) -> bool:
-        with contextlib.suppress(sqlite3.Error, ValueError):
-            await self._open_one.close()
         try:
+            # Before the close, which folds when it is the last one, and after it, since its own
+            # sync may have failed.
+            await asyncio.to_thread(wal.settle, self._path)
+            with contextlib.suppress(sqlite3.Error, ValueError):
+                await self._open_one.close()
+            await asyncio.to_thread(wal.settle, self._path)
             await self.open()
             folded = await self._checkpoints.fold(self._open_one)
         except (sqlite3.Error, StoreError) as error:

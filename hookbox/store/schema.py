@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from hookbox.errors import StoreDamaged, StoreError
-from hookbox.store import connections
+from hookbox.store import connections, wal
 
 APPLICATION_ID = 0x686B6278  # "hkbx": tells our file from another program's
 
@@ -27,6 +27,7 @@ def prepare(path: Path) -> None:
     fresh = not path.exists()
     if fresh:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    wal.settle(path)  # the run before this one may have ended over a sync that failed
     connection = connections.connect(path)
     try:
         with connections.named(path):
