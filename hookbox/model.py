@@ -7,7 +7,7 @@ are built by keyword.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 
 
 class Kind(StrEnum):
@@ -214,3 +214,52 @@ class Admission:
     conflicting: int = 0
     quarantined: int = 0
     token_reused: bool = False
+
+
+class Verdict(Enum):
+    """What one attempt says about its job."""
+
+    DONE = auto()
+    LATER = auto()
+    NEVER = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """How one attempt went. `outcome` is a word for people; `excerpt` is cut to 200 characters.
+
+    `blames_target`: a failure that counts for the circuit breaker. `spared`: one that does not
+    count against the job's schedule.
+    """
+
+    verdict: Verdict
+    outcome: str
+    status: int | None = None
+    excerpt: str = ""
+    retry_after_s: float | None = None
+    blames_target: bool = True
+    spared: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """One event on its way to a destination.
+
+    `body` is the event as JSON (UTF-8), the same for every destination. `idempotency_key` is the
+    event's id, with `:rN` for a person's replay N: it stays the same however often the parcel is
+    brought. `sent_at` is the time of this attempt, which is number `attempt`, from 1.
+    """
+
+    event_id: int
+    replay: int
+    attempt: int
+    sent_at: int
+    source: str
+    kind: str | None
+    recipient: str | None
+    message_id: str | None
+    body: bytes
+
+    @property
+    def idempotency_key(self) -> str:
+        return f"{self.event_id}:r{self.replay}" if self.replay else str(self.event_id)

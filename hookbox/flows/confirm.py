@@ -7,8 +7,7 @@ the topic's name and the offer's token. The offer's own URL was compared, and is
 import re
 
 from hookbox.errors import NetError, Refused
-from hookbox.flows.lane import Attempt, Verdict
-from hookbox.model import StoredEvent
+from hookbox.model import Attempt, StoredEvent, Verdict
 from hookbox.net import Net
 from hookbox.rules.reading import plain_text
 from hookbox.rules.sns import confirm_url

@@ -8,80 +8,84 @@ claimed: the other way round would repeat effects that nobody remembers.
 import asyncio
 import contextlib
 import logging
-import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from functools import partial
+from typing import Generic, TypeVar
 
 from hookbox.clock import Clock
 from hookbox.errors import StoreError, StoreRejected
-from hookbox.model import StoredEvent
-from hookbox.rules import backoff
-from hookbox.store import events, jobs
+from hookbox.flows.attempts import RETRY_AFTER_MAX_S, Finished, record
+from hookbox.model import Attempt, Verdict
+from hookbox.rules.breaker import WELL, Breaker, after_failure
+from hookbox.store import claims, forwarding, jobs, lanes
 from hookbox.store.connections import Transaction
 from hookbox.store.jobs import Job, Lease
 from hookbox.store.writer import Writer
 
 log = logging.getLogger("hookbox.lane")
+T = TypeVar("T")
 
 LOOK_AGAIN_S = 60.0  # when nobody woke it: a missed wake-up costs a minute
 PAUSE_AFTER_TROUBLE_S = 1.0
-RETRY_AFTER_MAX_S = 86_400.0  # what a target may ask for
-
-
-class Verdict(Enum):
-    """What one attempt says about its job."""
-
-    DONE = auto()
-    LATER = auto()
-    NEVER = auto()
+# Claimed ahead of those under way, so that no place stands empty while a commit is made.
+AHEAD = 2
+INTERRUPTED = "interrupted by a stop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """How one attempt went. `outcome` is a word for people; `excerpt` is cut to 200 characters."""
+class Lane(Generic[T]):
+    """What a lane is: its target, what its jobs are about, how one try is made, when to try again,
+    how many at once, and after how many failures in a row the target is left alone (0: never).
 
-    verdict: Verdict
-    outcome: str
-    status: int | None = None
-    excerpt: str = ""
-    retry_after_s: float | None = None
-
-
-# One try at one event's job. Whatever it raises counts as "later".
-Try = Callable[[StoredEvent, Job], Awaitable[Attempt]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Finished:
-    job: Job
-    lease: Lease
-    attempt: Attempt
-    started_at: int
-    took_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
-    """What a lane is: its target, how one try is made, when to try again, how many at once."""
+    `read` finds what the jobs' events are about, by event id. Whatever `attempt` raises counts as
+    "later".
+    """
 
     target: str
-    attempt: Try
+    read: Callable[[Transaction, Sequence[int]], Mapping[int, T]]
+    attempt: Callable[[T, Job], Awaitable[Attempt]]
     schedule_s: Sequence[float]
     concurrency: int = 1
+    failures_max: int = 0
+
+    @property
+    def horizon_s(self) -> float:
+        """No honest wait is longer, jitter included."""
+        return max(*self.schedule_s, RETRY_AFTER_MAX_S) * 1.1
 
 
-class LaneRunner:
-    """Runs one lane until stopped."""
+@dataclass(frozen=True, slots=True)
+class _Ready(Generic[T]):
+    """A claimed job that waits for its place."""
 
-    def __init__(self, lane: Lane, writer: Writer, clock: Clock, instance: int) -> None:
-        self._lane, self._writer, self._clock, self._instance = lane, writer, clock, instance
+    job: Job
+    lease: Lease
+    subject: T
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claimed(Generic[T]):
+    ready: Sequence[_Ready[T]] = ()
+    next_due: int | None = None
+
+
+class LaneRunner(Generic[T]):
+    """Runs one lane until stopped. `lane` may be replaced by another of the same target."""
+
+    def __init__(self, lane: Lane[T], writer: Writer, clock: Clock, instance: int) -> None:
+        self.lane = lane
+        self._writer, self._clock, self._instance = writer, clock, instance
         self._token = 0
         self._wake = asyncio.Event()
         self._stopping = False
+        self._ready: deque[_Ready[T]] = deque()
         self._running: set[asyncio.Task[None]] = set()
-        self._finished: list[_Finished] = []
+        self._finished: list[Finished] = []
+        self._breaker: Breaker = WELL
+        self._noted: Breaker = WELL
+        self._last_failure: str | None = None
 
     def wake(self) -> None:
         """There may be something to do."""
@@ -92,30 +96,31 @@ class LaneRunner:
         self._stopping = True
         self._wake.set()
 
+    def abandon(self) -> None:
+        """Cut short what is under way; it is tried again at the next start."""
+        for task in self._running:
+            task.cancel()
+
     async def run(self) -> None:
         """Claim, try, record, until stopped."""
         while True:
             self._wake.clear()
             try:
-                due = await self._turn()
+                claimed = await self._turn()
             except StoreRejected as error:
                 await self._record_each(error)
                 continue
             except StoreError as error:
-                log.warning("lane waits target=%s error=%s", self._lane.target, error)
+                log.warning("lane waits target=%s error=%s", self.lane.target, error)
                 if self._stopping and not self._running:
                     return
                 await self._pause(PAUSE_AFTER_TROUBLE_S)
                 continue
+            self._ready.extend(claimed.ready)
+            self._begin()
             if self._stopping and not self._running and not self._finished:
                 return
-            await self._pause(self._until(due))
-
-    async def abandon(self) -> None:
-        """Cut off what is under way; the next start takes it back."""
-        for task in self._running:
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+            await self._pause(self._until(claimed.next_due))
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -123,47 +128,83 @@ class LaneRunner:
                 await self._wake.wait()
 
     def _until(self, due: int | None) -> float:
-        if due is None or len(self._running) >= self._lane.concurrency:
-            return LOOK_AGAIN_S
-        return min(LOOK_AGAIN_S, max(0.01, (due - self._clock.now()) / 1000))
+        """How long nothing will happen by itself."""
+        probe_at, wait_s = self._breaker.probe_at, LOOK_AGAIN_S
+        if probe_at is not None and not self._running:
+            wait_s = probe_at - self._clock.monotonic()
+        elif due is not None and self._room() > 0:
+            wait_s = (due - self._clock.now()) / 1000
+        return min(LOOK_AGAIN_S, max(0.01, wait_s))
 
-    async def _turn(self) -> int | None:
-        """Record what finished and claim what there is room for; when the next is due."""
-        finished = list(self._finished)
-        room = 0 if self._stopping else self._lane.concurrency - len(self._running)
-        if not finished and room <= 0:
-            return None
+    def _room(self) -> int:
+        """How many jobs may be claimed right now."""
+        under_way = len(self._running) + len(self._ready)
+        probe_at = self._breaker.probe_at
+        if self._stopping:
+            return 0
+        if probe_at is not None:
+            return 1 if under_way == 0 and self._clock.monotonic() >= probe_at else 0
+        return self.lane.concurrency * AHEAD - under_way
+
+    # --- one transaction: record what finished, claim what there is room for
+
+    async def _turn(self) -> _Claimed[T]:
+        finished, room = list(self._finished), self._room()
+        unstarted = self._unstarted()
+        if not finished and not unstarted and room <= 0:
+            return _Claimed()
         self._token += 1
         lease = Lease(instance=self._instance, token=self._token)
-        now = self._clock.now()
-        horizon = now + round(max(*self._lane.schedule_s, RETRY_AFTER_MAX_S) * 1100)
+        lane, now, noted = self.lane, self._clock.now(), self._breaker
 
-        def work(transaction: Transaction) -> tuple[list[Job], list[StoredEvent], int | None]:
+        def work(transaction: Transaction) -> _Claimed[T]:
             for each in finished:
-                self._record(transaction, each, now)
-            if room <= 0:
-                return [], [], None
-            found = jobs.claim(
-                transaction, self._lane.target, lease, now=now, horizon=horizon, limit=room
-            )
-            read = events.by_id(transaction, [job.event_id for job in found]) if found else []
-            return found, read, jobs.next_due(transaction, self._lane.target)
+                record(transaction, each, lane.schedule_s, now)
+            for ready in unstarted:
+                jobs.give_back(transaction, [ready.job.id], ready.lease)
+            if noted.probe_at != self._noted.probe_at:
+                self._note(transaction, noted, now)
+            return _claim(transaction, lane, lease, now, room) if room > 0 else _Claimed()
 
-        claimed, read, due = await self._writer.write(work)
+        try:
+            claimed = await self._writer.write(work)
+        except StoreError:
+            self._ready.extendleft(reversed(unstarted))
+            raise
+        self._noted = noted
         del self._finished[: len(finished)]
-        by_id = {event.id: event for event in read}
-        for job in claimed:
-            self._start(by_id[job.event_id], job, lease)
-        return due
+        return claimed
+
+    def _unstarted(self) -> list[_Ready[T]]:
+        """Claimed jobs that will not be begun: taken out, so that nobody begins them meanwhile."""
+        if not (self._stopping or self._breaker.broken):
+            return []
+        unstarted = list(self._ready)
+        self._ready.clear()
+        return unstarted
+
+    def _note(self, transaction: Transaction, breaker: Breaker, now: int) -> None:
+        broken = breaker.probe_at is not None
+        wait_s = (breaker.probe_at or 0.0) - self._clock.monotonic()
+        lanes.note(
+            transaction,
+            self.lane.target,
+            failures=breaker.failures,
+            broken_at=now if broken else None,
+            probe_at=now + round(max(0.0, wait_s) * 1000) if broken else None,
+            last_failure=self._last_failure,
+        )
 
     async def _record_each(self, error: StoreRejected) -> None:
         """One result cannot be recorded as it is: that job is given up, the others are not."""
-        log.error("results refused target=%s error=%s", self._lane.target, error)
+        log.error("results refused target=%s error=%s", self.lane.target, error)
         finished, self._finished = self._finished, []
         for each in finished:
             now = self._clock.now()
             try:
-                await self._writer.write(partial(self._record, done=each, now=now))
+                await self._writer.write(
+                    partial(record, done=each, schedule_s=self.lane.schedule_s, now=now)
+                )
             except StoreRejected:
                 outcome = "result refused by the store"
                 give_up = partial(jobs.exhaust, job_id=each.job.id, outcome=outcome, now=now)
@@ -173,52 +214,76 @@ class LaneRunner:
         if not finished:  # nothing of ours was refused, so trying again at once would not help
             await self._pause(PAUSE_AFTER_TROUBLE_S)
 
-    def _start(self, event: StoredEvent, job: Job, lease: Lease) -> None:
-        task = asyncio.create_task(self._try(event, job, lease), name=self._lane.target)
-        self._running.add(task)
-        task.add_done_callback(self._ended)
+    # --- attempts
+
+    def _begin(self) -> None:
+        """Fill the places; while the target is left alone only the one that was claimed to try."""
+        if self._stopping:
+            return
+        while self._ready and len(self._running) < self.lane.concurrency:
+            task = asyncio.create_task(self._try(self._ready.popleft()), name=self.lane.target)
+            self._running.add(task)
+            task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        if not self._breaker.broken:
+            self._begin()
         self._wake.set()
 
-    async def _try(self, event: StoredEvent, job: Job, lease: Lease) -> None:
+    async def _try(self, ready: _Ready[T]) -> None:
         started_at, started = self._clock.now(), self._clock.monotonic()
         try:
-            attempt = await self._lane.attempt(event, job)
+            attempt = await self.lane.attempt(ready.subject, ready.job)
+        except asyncio.CancelledError:
+            attempt = Attempt(
+                verdict=Verdict.LATER, outcome=INTERRUPTED, blames_target=False, spared=True
+            )
         except Exception as error:
-            log.exception("attempt failed target=%s event=%d", self._lane.target, event.id)
+            log.exception("attempt failed target=%s job=%d", self.lane.target, ready.job.id)
             attempt = Attempt(verdict=Verdict.LATER, outcome=type(error).__name__)
         took_ms = round((self._clock.monotonic() - started) * 1000)
+        self._judge(attempt)
         self._finished.append(
-            _Finished(job=job, lease=lease, attempt=attempt, started_at=started_at, took_ms=took_ms)
+            Finished(
+                job=ready.job,
+                lease=ready.lease,
+                attempt=attempt,
+                started_at=started_at,
+                took_ms=took_ms,
+            )
         )
 
-    def _record(self, transaction: Transaction, done: _Finished, now: int) -> None:
-        job, attempt = done.job, done.attempt
-        if job.id not in jobs.owned(transaction, [job.id], done.lease):
-            return  # taken back meanwhile: a late finisher changes nothing
-        jobs.record_attempt(
-            transaction,
-            job,
-            started_at=done.started_at,
-            took_ms=done.took_ms,
-            outcome=attempt.outcome,
-            status=attempt.status,
-            excerpt=attempt.excerpt,
-        )
+    def _judge(self, attempt: Attempt) -> None:
+        """What the attempt says about the target."""
         if attempt.verdict is Verdict.DONE:
-            jobs.complete(transaction, [job.id], done.lease, outcome=attempt.outcome, now=now)
-        elif attempt.verdict is Verdict.NEVER or job.attempts >= len(self._lane.schedule_s):
-            log.warning("given up target=%s event=%d", self._lane.target, job.event_id)
-            jobs.exhaust(transaction, job.id, outcome=attempt.outcome, now=now)
-        else:
-            run_at = now + round(self._wait_s(job, attempt) * 1000)
-            jobs.put_off(transaction, job.id, run_at=run_at, outcome=attempt.outcome)
+            if self._breaker.broken:
+                log.warning("target is well again target=%s", self.lane.target)
+            self._breaker = WELL
+        elif self.lane.failures_max and attempt.blames_target:
+            before = self._breaker
+            self._last_failure = attempt.outcome
+            now = self._clock.monotonic()
+            self._breaker = after_failure(before, self.lane.failures_max, now)
+            if self._breaker.broken and not before.broken:
+                log.error(
+                    "target is left alone target=%s failures=%d last=%s",
+                    self.lane.target,
+                    self._breaker.failures,
+                    attempt.outcome,
+                )
 
-    def _wait_s(self, job: Job, attempt: Attempt) -> float:
-        jitter = random.random()  # noqa: S311  (spreads load, protects nothing)
-        wait_s = backoff.delay_s(self._lane.schedule_s, job.attempts, jitter)
-        if attempt.retry_after_s is not None:
-            wait_s = max(wait_s, min(attempt.retry_after_s, RETRY_AFTER_MAX_S))
-        return wait_s
+
+def _claim(
+    transaction: Transaction, lane: Lane[T], lease: Lease, now: int, room: int
+) -> _Claimed[T]:
+    if lanes.is_paused(transaction, lane.target):
+        forwarding.hold(transaction, lane.target, forwarding.PAUSED)
+        return _Claimed()
+    horizon = now + round(lane.horizon_s * 1000)
+    found = claims.claim(transaction, lane.target, lease, now=now, horizon=horizon, limit=room)
+    subjects = lane.read(transaction, [job.event_id for job in found]) if found else {}
+    return _Claimed(
+        ready=[_Ready(job, lease, subjects[job.event_id]) for job in found],
+        next_due=jobs.next_due(transaction, lane.target),
+    )

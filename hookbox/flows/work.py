@@ -19,7 +19,7 @@ from hookbox.flows.sources import Sources
 from hookbox.model import StoredEvent
 from hookbox.rules import backoff
 from hookbox.rules.suppression import Budget
-from hookbox.store import events, jobs, ledger, quarantine
+from hookbox.store import claims, events, forwarding, jobs, ledger, quarantine
 from hookbox.store.connections import Transaction
 from hookbox.store.jobs import Job, Lease
 from hookbox.store.ledger import Applied
@@ -31,7 +31,6 @@ TARGET = jobs.APPLY
 BATCH_MAX = 100  # about 10 ms of work between two looks at the senders
 LONE_BATCH_MAX = 400  # when nobody sends: fewer commits, and whoever comes waits for 50 ms
 LONE_AFTER_S = 0.25
-BATCH_BYTES_MAX = 8 * 1024 * 1024  # of content that is held in memory; one event may be larger
 TRIES_MAX = 3
 TRY_AGAIN_AFTER_S = (5, 60)
 LONGEST_WAIT_MS = 3_600_000  # a job due later than this was put there by another clock
@@ -164,10 +163,8 @@ class Worker:
                 _settle(transaction, settlement, now, self.budget)
             if not limit:
                 return _Claimed(lease=lease, jobs=(), events=(), next_due=None)
-            found = jobs.claim(
-                transaction, TARGET, lease, now=now, horizon=now + LONGEST_WAIT_MS, limit=limit
-            )
-            found = _fitting(transaction, found, lease)
+            horizon = now + LONGEST_WAIT_MS
+            found = claims.claim(transaction, TARGET, lease, now=now, horizon=horizon, limit=limit)
             read = events.by_id(transaction, [job.event_id for job in found])
             due = None if found else jobs.next_due(transaction, TARGET)
             return _Claimed(lease=lease, jobs=found, events=read, next_due=due)
@@ -229,18 +226,6 @@ class Worker:
                 job=job, started_at=started_at, took_ms=took_ms, error=type(error).__name__
             )
             settlement.failed.append(failure)
-
-
-def _fitting(transaction: Transaction, found: list[Job], lease: Lease) -> list[Job]:
-    """As many of the claimed jobs as fit into memory; the others wait for their turn."""
-    sizes = events.sizes(transaction, [job.event_id for job in found])
-    held_bytes = 0
-    for count, job in enumerate(found):
-        held_bytes += sizes[job.event_id]
-        if held_bytes > BATCH_BYTES_MAX and count > 0:
-            jobs.give_back(transaction, [each.id for each in found[count:]], lease)
-            return found[:count]
-    return found
 
 
 def _settle(transaction: Transaction, settlement: _Settlement, now: int, budget: Budget) -> None:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from hookbox.store import turns
 from hookbox.store.connections import Transaction
 
 APPLY = "apply"  # the target that works out what an event says
@@ -30,7 +31,7 @@ WHERE id IN (
   WHERE state = 'available' AND target = :target AND {which} AND run_at <= :now
   ORDER BY run_at, id LIMIT {limit}
 )
-RETURNING id, event_id, attempts, replay, run_at
+RETURNING id, event_id, attempts, replay, run_at, spared, hands_on
 """
 CLAIM_FRESH = CLAIM.format(which="crashes = 0", limit=":limit")
 CLAIM_SUSPECT = CLAIM.format(which="crashes > 0", limit="1")
@@ -54,7 +55,7 @@ WHERE id IN (SELECT value FROM json_each(:ids))
 PUT_OFF = """
 UPDATE job
 SET state = 'available', attempts = attempts + 1, run_at = ?, instance = NULL, token = NULL,
-  last_outcome = ?
+  last_outcome = ?, spared = spared + ?
 WHERE id = ?
 """
 EXHAUST = """
@@ -93,10 +94,10 @@ RETURNING id, event_id, target, state
 """
 NEXT_DUE = "SELECT min(run_at) FROM job WHERE state = 'available' AND target = :target"
 REPLAY = """
-INSERT INTO job (event_id, target, replay, run_at)
-SELECT :event_id, :target, coalesce(max(replay), -1) + 1, :now
+INSERT INTO job (event_id, target, replay, run_at, hands_on)
+SELECT :event_id, :target, coalesce(max(replay), -1) + 1, :now, :hands_on
 FROM job WHERE event_id = :event_id AND target = :target
-RETURNING replay
+RETURNING id, replay
 """
 UNFINISHED = """
 SELECT state FROM job
@@ -115,13 +116,18 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One claimed job. `attempts` counts the earlier ones; `run_at` is when it was due."""
+    """One claimed job. `attempts` counts the earlier ones, `spared` those of them that do not count
+    against the schedule; `run_at` is when it was due. An `apply` job that does not `hands_on` leads
+    to no forwarding.
+    """
 
     id: int
     event_id: int
     attempts: int
     replay: int
     run_at: int = 0
+    spared: int = 0
+    hands_on: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +170,8 @@ def claim(
             attempts=r["attempts"],
             replay=r["replay"],
             run_at=r["run_at"],
+            spared=r["spared"],
+            hands_on=bool(r["hands_on"]),
         )
         for r in rows
     ]
@@ -190,14 +198,19 @@ def give_back(transaction: Transaction, ids: Iterable[int], lease: Lease) -> Non
     transaction.execute(GIVE_BACK, place)
 
 
-def put_off(transaction: Transaction, job_id: int, *, run_at: int, outcome: str) -> None:
-    """Try again later. The caller has checked that it owns the job."""
-    transaction.execute(PUT_OFF, (run_at, outcome, job_id))
+def put_off(
+    transaction: Transaction, job_id: int, *, run_at: int, outcome: str, spared: bool = False
+) -> None:
+    """Try again later; a `spared` attempt does not count against the schedule. The caller has
+    checked that it owns the job.
+    """
+    transaction.execute(PUT_OFF, (run_at, outcome, spared, job_id))
 
 
 def exhaust(transaction: Transaction, job_id: int, *, outcome: str, now: int) -> None:
     """Give up, visibly. The caller has checked that it owns the job."""
     transaction.execute(EXHAUST, (now, outcome, job_id))
+    turns.leave(transaction, [job_id])
 
 
 def hold(transaction: Transaction, job_id: int, *, outcome: str) -> None:
@@ -237,7 +250,7 @@ def take_back(transaction: Transaction, instance: int, now: int) -> Sequence[Tak
     rows = transaction.execute(
         TAKE_BACK, {"instance": instance, "now": now, "crashes_max": CRASHES_MAX}
     )
-    return [
+    found = [
         TakenBack(
             id=r["id"],
             event_id=r["event_id"],
@@ -246,6 +259,8 @@ def take_back(transaction: Transaction, instance: int, now: int) -> Sequence[Tak
         )
         for r in rows.fetchall()
     ]
+    turns.leave(transaction, [job.id for job in found if job.exhausted])
+    return found
 
 
 def next_due(transaction: Transaction, target: str) -> int | None:
@@ -260,8 +275,10 @@ def unfinished(transaction: Transaction, event_id: int, target: str) -> str | No
     return None if row is None else str(row["state"])
 
 
-def replay(transaction: Transaction, event_id: int, target: str, now: int) -> int:
+def replay(
+    transaction: Transaction, event_id: int, target: str, now: int, *, hands_on: bool = True
+) -> int:
     """Queue the event for `target` once more; the number of the replay."""
-    place = {"event_id": event_id, "target": target, "now": now}
-    (number,) = transaction.execute(REPLAY, place).fetchone()
-    return int(number)
+    place = {"event_id": event_id, "target": target, "now": now, "hands_on": hands_on}
+    row = transaction.execute(REPLAY, place).fetchone()
+    return int(row["replay"])

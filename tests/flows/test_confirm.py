@@ -7,8 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from hookbox.flows.confirm import SCHEDULE_S, confirm
-from hookbox.flows.lane import Attempt, Verdict
-from hookbox.model import StoredEvent
+from hookbox.model import Attempt, StoredEvent, Verdict
 from hookbox.net import Net
 from hookbox.store.jobs import Job
 from tests.outbound import guarded

@@ -9,7 +9,7 @@ import pytest
 from hookbox.errors import StoreRejected
 from hookbox.flows import work
 from hookbox.model import Kind, Notification, StoredEvent
-from hookbox.store import events, jobs, sources
+from hookbox.store import claims, events, jobs, sources
 from tests.flows.conftest import Box
 
 BOUNCE = {
@@ -61,7 +61,7 @@ async def test_large_events_are_not_read_into_memory_together(
     read: list[int] = []
     by_id = events.by_id
     monkeypatch.setattr(events, "by_id", lambda t, ids: (read.append(len(ids)), by_id(t, ids))[1])
-    monkeypatch.setattr(work, "BATCH_BYTES_MAX", len(json.dumps(BOUNCE)) * 2)
+    monkeypatch.setattr(claims, "BYTES_MAX", len(json.dumps(BOUNCE)) * 2)
     await receive(box, "a", "b", "c", "d", "e")
     await until(box, lambda: set(states(box).values()) == {"applied"})
     assert [count for count in read if count] == [2, 2, 1]
@@ -71,7 +71,7 @@ async def test_large_events_are_not_read_into_memory_together(
 async def test_event_larger_than_a_batch_is_applied_alone(
     box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "BATCH_BYTES_MAX", 1)
+    monkeypatch.setattr(claims, "BYTES_MAX", 1)
     await receive(box, "a", "b")
     await until(box, lambda: set(states(box).values()) == {"applied"})
 

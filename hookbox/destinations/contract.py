@@ -1,0 +1,93 @@
+"""What a destination is: where events are brought after they were applied.
+
+A destination module exports one frozen `DestinationType` named `TYPE`. `open` makes the live
+destination out of what its table says; from then on `deliver` makes one attempt to bring one parcel.
+
+Whoever brings parcels may die after the destination took one and before that was recorded, so a
+destination sees a parcel at least once, each time under the same idempotency key.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from hookbox.model import Attempt, Parcel
+
+
+class Reading(StrEnum):
+    """How the value of an option is written, and what becomes of it."""
+
+    TEXT = "text"  # str
+    TEXTS = "texts"  # a list of str, or one: tuple[str, ...]
+    DURATION = "duration"  # "10s": seconds
+    SIZE = "size"  # "100 MiB": bytes
+    COUNT = "count"  # int, 1 or more
+    NETWORKS = "networks"  # "10.0.0.0/8", one or a list: tuple of networks
+
+
+class Destination(Protocol):
+    """A live destination."""
+
+    async def deliver(self, parcel: Parcel) -> Attempt:
+        """Make one attempt, within the destination's own deadline. What it raises counts as a
+        failed attempt. Cancelled when the box stops.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Nothing is delivered any more."""
+        ...
+
+
+class Answer(Protocol):
+    """What came back from a request."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def body(self) -> bytes: ...
+
+
+class Post(Protocol):
+    """Makes one POST. Raises NetError when no answer came, and follows no redirect."""
+
+    async def __call__(
+        self, url: str, *, headers: Mapping[str, str], body: bytes, deadline_s: float
+    ) -> Answer: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outfit:
+    """What a live destination is made of.
+
+    `options`: the values of its table, read as `DestinationType.options` says; an optional one that
+    is not written is not there. `keys`: its opened secrets as text, the current one first. `post`:
+    its way out of the box, where its type `needs_net`.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    keys: tuple[str, ...] = ()
+    post: Post | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationType:
+    """One way to bring events.
+
+    `open` raises ConfigError with the option in `where`. `concurrency` is how many parcels are under
+    way at once where the table does not say. `needs_secret`: it signs; where none was set, one is
+    made and sealed.
+    """
+
+    name: str
+    title: str
+    options: Mapping[str, Reading] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+    concurrency: int = 1
+    needs_secret: bool = False
+    needs_net: bool = False
+    open: Callable[[Outfit], Destination]
