@@ -10,15 +10,16 @@ import logging
 import os
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 from hookbox import assembly
 from hookbox.clock import Clock
 from hookbox.errors import OperatorError
-from hookbox.flows import confirm, work
+from hookbox.flows import confirm, settlement
 from hookbox.flows.certificates import Certificates
 from hookbox.flows.decisions import Decisions
-from hookbox.flows.lane import Lane, LaneRunner
+from hookbox.flows.lane import Lane
+from hookbox.flows.outbox import Outbox
 from hookbox.flows.probe import Probes
 from hookbox.flows.receive import Receiver
 from hookbox.flows.release import release
@@ -40,21 +41,7 @@ from hookbox.store.writer import Writer
 
 log = logging.getLogger("hookbox.runtime")
 
-STATE_MODE = 0o700
-CONFIRM = "confirm"
 SETTLE_S = 3.0  # with the doors' grace before it, a stop stays under 10 s
-
-
-def prepare_state(state: Path) -> None:
-    """The state directory, readable by nobody else. Raises OperatorError when it cannot be made."""
-    try:
-        state.mkdir(mode=STATE_MODE, parents=True, exist_ok=True)
-        state.chmod(STATE_MODE)
-    except OSError as error:
-        raise OperatorError(
-            f"the state directory {state} cannot be used: {error.strerror}; "
-            "choose another with --state"
-        ) from error
 
 
 class Runtime:
@@ -78,8 +65,8 @@ class Runtime:
         self.seal: Seal
         self.token: str  # what callers of the private port show
         self._tasks: list[asyncio.Task[None]] = []
-        self._workers: list[asyncio.Task[None]] = []
-        self.lanes: dict[str, LaneRunner] = {}
+        self._working: asyncio.Task[None] | None = None
+        self.outbox: Outbox
         self._warned: set[str] = set()
         self.ready = False
         self.broken = asyncio.Event()  # something that must run ended: stop and start anew
@@ -90,7 +77,7 @@ class Runtime:
     async def start(self) -> None:
         """Raises ConfigError, StoreError or OperatorError, with nothing left running or held."""
         os.umask(0o077)  # SQLite's files, the key, the socket: nobody else's business
-        prepare_state(self.settings.state)
+        database.prepare_state(self.settings.state)
         self.lock.acquire()
         try:
             await self._open()
@@ -107,12 +94,15 @@ class Runtime:
         await self.reader.start()
         instance = await self.writer.write(sources.next_instance)
         taken = await self.writer.write(
-            partial(work.take_back, instance=instance, now=self.clock.now())
+            partial(settlement.take_back, instance=instance, now=self.clock.now())
         )
         if taken:
             log.warning("jobs of a process that died are available again jobs=%d", taken)
         budget = assembly.budget(self.settings)
-        self.worker = Worker(self.writer, self.sources, self.clock, instance, budget)
+        self.outbox = Outbox(self.writer, self.clock, instance)
+        self.worker = Worker(
+            self.writer, self.sources, self.clock, instance, budget, self.outbox.wake
+        )
         self.receiver = Receiver(
             self.writer, self.tally, self.certificates, self.probes, self.clock, self._wake
         )
@@ -120,19 +110,15 @@ class Runtime:
         self.standstill = Standstill(self.writer, self.worker.turning, self.settings.state)
         await self._adopt(self.settings)
         await self.probes.resume()
-        confirming = Lane(
-            target=CONFIRM,
-            attempt=partial(confirm.confirm, self.net),
-            schedule_s=confirm.SCHEDULE_S,
-        )
-        self.lanes = {CONFIRM: LaneRunner(confirming, self.writer, self.clock, instance)}
-        self._workers = [
-            asyncio.create_task(self.worker.run(), name="worker"),
-            *(asyncio.create_task(lane.run(), name=name) for name, lane in self.lanes.items()),
-        ]
+        self._working = asyncio.create_task(self.worker.run(), name="worker")
         self._tasks.append(asyncio.create_task(self.tally.run(), name="tally"))
-        for task in (*self._workers, *self._tasks, self.writer.owner):
+        for task in (self._working, *self._tasks, self.writer.owner):
             task.add_done_callback(self._ended)
+
+    def _lane_ended(self, task: asyncio.Task[None]) -> None:
+        """A lane ends when it is no longer configured; by itself only with an error."""
+        if not task.cancelled() and task.exception() is not None:
+            self._ended(task)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """Everything that runs runs until `stop`. If one does not, the box must not look well."""
@@ -145,8 +131,8 @@ class Runtime:
     def _wake(self, targets: Collection[str]) -> None:
         """Something new was stored, with jobs for these lanes besides."""
         self.worker.wake()
-        for target in targets:
-            self.lanes[target].wake()
+        if targets:
+            self.outbox.wake(targets)
 
     async def _adopt(self, settings: Settings) -> None:
         """Make `settings` the ones in force, or raise and change nothing."""
@@ -161,11 +147,17 @@ class Runtime:
         self.sources.replace(await self.writer.write(work))
         self.settings = settings
         self.worker.budget = assembly.budget(settings)
+        for task in self.outbox.adopt(self._lanes()):
+            task.add_done_callback(self._lane_ended)
         self.worker.wake()
         warnings = assembly.warnings(settings, self.sources.all())
         for warning in warnings - self._warned:
             log.warning("%s", warning)
         self._warned = warnings
+
+    def _lanes(self) -> list[Lane[Any]]:
+        """Every lane that the configuration asks for."""
+        return [confirm.lane(self.net)]
 
     async def _sealed(self, names: Mapping[str, str]) -> assembly.Sealed:
         return await self.writer.write(partial(assembly.open_secrets, seal=self.seal, names=names))
@@ -196,7 +188,7 @@ class Runtime:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._workers:
+        if self._working is not None:
             self.standstill.end()
             await self._settle()
             await self.tally.flush()
@@ -206,15 +198,13 @@ class Runtime:
 
     async def _settle(self) -> None:
         """Let what is under way be recorded; what takes too long is taken back at next start."""
+        assert self._working is not None, "begun"
         self.worker.stop()
-        for lane in self.lanes.values():
-            lane.stop()
-        _, late = await asyncio.wait(self._workers, timeout=SETTLE_S)
-        for lane in self.lanes.values():
-            await lane.abandon()
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
+        await asyncio.gather(
+            asyncio.wait({self._working}, timeout=SETTLE_S), self.outbox.stop(SETTLE_S)
+        )
+        self._working.cancel()
+        await asyncio.gather(self._working, return_exceptions=True)
 
     # --- what the private door can ask for
 

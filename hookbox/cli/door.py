@@ -47,9 +47,7 @@ def change(
     answer = ask(box.state, action, fields)
     if answer is not None:
         return answer
-    from hookbox.runtime import prepare_state
-
-    prepare_state(box.state)
+    database.prepare_state(box.state)
     with database.exclusive(box.state) as run:
         return run(offline)
 

@@ -1,7 +1,7 @@
 """What a destination is: where events are brought after they were applied.
 
 A destination module exports one frozen `DestinationType` named `TYPE`. `open` makes the live
-destination out of what its table says; from then on `deliver` makes one attempt to bring one parcel.
+destination out of what its table says; from then on `deliver` makes one attempt at one parcel.
 
 Whoever brings parcels may die after the destination took one and before that was recorded, so a
 destination sees a parcel at least once, each time under the same idempotency key.
@@ -78,7 +78,7 @@ class Outfit:
 class DestinationType:
     """One way to bring events.
 
-    `open` raises ConfigError with the option in `where`. `concurrency` is how many parcels are under
+    `open` raises ConfigError with the option in `where`. `concurrency`: how many parcels are under
     way at once where the table does not say. `needs_secret`: it signs; where none was set, one is
     made and sealed.
     """

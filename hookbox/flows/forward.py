@@ -48,6 +48,8 @@ def lane(outlet: Outlet, clock: Clock) -> Lane[Document]:
         schedule_s=outlet.schedule_s,
         concurrency=outlet.concurrency,
         failures_max=outlet.failures_max,
+        fingerprint=outlet.fingerprint,
+        close=outlet.destination.close,
     )
 
 

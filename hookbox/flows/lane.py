@@ -34,13 +34,18 @@ AHEAD = 2
 INTERRUPTED = "interrupted by a stop"
 
 
+async def _nothing() -> None:
+    """Most lanes hold nothing that must be closed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane(Generic[T]):
     """What a lane is: its target, what its jobs are about, how one try is made, when to try again,
     how many at once, and after how many failures in a row the target is left alone (0: never).
 
     `read` finds what the jobs' events are about, by event id. Whatever `attempt` raises counts as
-    "later".
+    "later". `close` is called when nothing is tried any more. `fingerprint` tells a changed lane
+    from the one before.
     """
 
     target: str
@@ -49,6 +54,8 @@ class Lane(Generic[T]):
     schedule_s: Sequence[float]
     concurrency: int = 1
     failures_max: int = 0
+    fingerprint: str = ""
+    close: Callable[[], Awaitable[None]] = _nothing
 
     @property
     def horizon_s(self) -> float:
@@ -72,7 +79,7 @@ class _Claimed(Generic[T]):
 
 
 class LaneRunner(Generic[T]):
-    """Runs one lane until stopped. `lane` may be replaced by another of the same target."""
+    """Runs one lane until stopped."""
 
     def __init__(self, lane: Lane[T], writer: Writer, clock: Clock, instance: int) -> None:
         self.lane = lane

@@ -62,9 +62,7 @@ def ways(
     )
 
 
-def _things(
-    order: Order, source: str, notifications: Sequence[Notification]
-) -> tuple[str, ...]:
+def _things(order: Order, source: str, notifications: Sequence[Notification]) -> tuple[str, ...]:
     if order is Order.SOURCE:
         return (source,)
     if order is Order.RECIPIENT:

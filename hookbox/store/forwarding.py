@@ -1,6 +1,5 @@
 """Forwarding: `forward` jobs come into being in the transaction that applies their event."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

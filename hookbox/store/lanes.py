@@ -1,4 +1,4 @@
-"""Lanes: what holds for a target as a whole, a person's pause and the circuit breaker's findings."""
+"""Lanes: what holds for a target as a whole: a pause, and what its circuit breaker found."""
 
 from hookbox.store.connections import Transaction
 from hookbox.store.decisions import Word

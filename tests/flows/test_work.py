@@ -8,6 +8,7 @@ import pytest
 
 from hookbox.errors import StoreRejected
 from hookbox.flows import work
+from hookbox.flows.settlement import take_back
 from hookbox.model import Kind, Notification, StoredEvent
 from hookbox.store import claims, events, jobs, sources
 from tests.flows.conftest import Box
@@ -116,7 +117,7 @@ async def _claim_and_die(box: Box) -> None:
     worker = box.worker()
     await worker._turn(None)
     box.instance = await box.writer.write(sources.next_instance)
-    await box.writer.write(lambda t: work.take_back(t, box.instance, box.clock.now()))
+    await box.writer.write(lambda t: take_back(t, box.instance, box.clock.now()))
 
 
 async def test_job_of_a_dead_process_is_done_by_the_next_and_counts_once(box: Box) -> None:
@@ -151,7 +152,7 @@ async def test_neighbours_of_a_killer_do_not_pay_for_it(box: Box) -> None:
             await worker._turn(settlement)
             break
         box.instance = await box.writer.write(sources.next_instance)
-        await box.writer.write(lambda t: work.take_back(t, box.instance, box.clock.now()))
+        await box.writer.write(lambda t: take_back(t, box.instance, box.clock.now()))
     await until(box, lambda: "pending" not in states(box).values())
     assert states(box)["a"] == "applied"
     assert states(box)["b"] == "applied"
@@ -164,7 +165,7 @@ async def test_late_finisher_changes_nothing(box: Box) -> None:
     claimed = await late._turn(None)
     settlement = await late._work_on(claimed)
     box.instance = await box.writer.write(sources.next_instance)
-    await box.writer.write(lambda t: work.take_back(t, box.instance, box.clock.now()))
+    await box.writer.write(lambda t: take_back(t, box.instance, box.clock.now()))
     await until(box, lambda: states(box) == {"a": "applied"})
     before = box.rows("SELECT * FROM job") + box.rows("SELECT * FROM notification")
     await late._turn(settlement)
