@@ -106,7 +106,7 @@ class Runtime:
         self.receiver = Receiver(
             self.writer, self.tally, self.certificates, self.probes, self.clock, self._wake
         )
-        self.decisions = Decisions(self.writer, self.clock, self.worker.wake)
+        self.decisions = Decisions(self.writer, self.clock, self._wake_all)
         self.standstill = Standstill(self.writer, self.worker.turning, self.settings.state)
         await self._adopt(self.settings)
         await self.probes.resume()
@@ -133,6 +133,10 @@ class Runtime:
         self.worker.wake()
         if targets:
             self.outbox.wake(targets)
+
+    def _wake_all(self) -> None:
+        self.worker.wake()
+        self.outbox.wake()
 
     async def _adopt(self, settings: Settings) -> None:
         """Make `settings` the ones in force, or raise and change nothing."""

@@ -25,6 +25,7 @@ COMMANDS = {
     "simulate": "Send the box a correctly signed event and follow it",
     "probe": "Find out what a sender does when it is told to come back",
     "events": "What came in, what it says, and second chances",
+    "outbox": "What is still to be done about events: retry, cancel, pause",
     "quarantine": "What was set aside: look, accept, discard",
     "recipients": "How far each message got, and the story of one address",
     "suppressions": "Who must not be mailed: check, list, import, add, lift",

@@ -6,11 +6,12 @@ import click
 
 from hookbox.cli import door, options, person, terminal
 from hookbox.cli.box import Box, pass_box, unknown_source
+from hookbox.cli.events_replay import replay_events
 from hookbox.cli.nouns import Noun
 from hookbox.cli.terminal import Column
 from hookbox.errors import OperatorError
 from hookbox.model import Kind
-from hookbox.store import database, jobs, reprocess, views
+from hookbox.store import database, reprocess, views
 from hookbox.store.connections import Transaction
 from hookbox.store.views import EventFilter, Line, Page
 
@@ -130,28 +131,7 @@ def show_event(box: Box, event_id: int, as_json: bool) -> None:
     terminal.content(event["content"])
 
 
-@command.command("replay")
-@click.argument("event_id", metavar="ID", type=int)
-@person.reason("Why; kept with your name.", default="asked for on the command line")
-@options.as_json
-@pass_box
-def replay_event(box: Box, event_id: int, reason: str, as_json: bool) -> None:
-    """Have an event applied once more, after a mend for example. Nothing is counted twice.
-
-    \b
-    hookbox events replay 17
-    """
-    word = person.word(box, reason)
-
-    def replay(transaction: Transaction) -> door.Fields:
-        return {"replay": reprocess.replay(transaction, event_id, word)}
-
-    fields = {"event_id": event_id, "who": word.who, "reason": reason}
-    number = door.change(box, "events.replay", fields, replay)["replay"]
-    if as_json:
-        terminal.as_json([{"event_id": event_id, "target": jobs.APPLY, "replay": number}])
-        return
-    click.echo(f"event {event_id} is queued, replay {number}; see: hookbox events show {event_id}")
+command.add_command(replay_events)
 
 
 @command.command("forget")

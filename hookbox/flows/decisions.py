@@ -1,4 +1,4 @@
-"""Decisions: what a person tells the running box about addresses and events.
+"""Decisions: what a person tells the running box about addresses, events and the outbox.
 
 Each is one transaction of the writer, in which the decision itself is written down.
 """
@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from hookbox.clock import Clock
-from hookbox.store import reprocess, suppressions
+from hookbox.store import outbox, reprocess, suppressions
+from hookbox.store.connections import Transaction
 from hookbox.store.decisions import Verb, Word
+from hookbox.store.reprocess import Replays
 from hookbox.store.suppressions import Wanted
 from hookbox.store.writer import Writer
 
@@ -41,8 +43,57 @@ class Decisions:
             partial(reprocess.forget, source=source, key=key, word=word)
         )
 
-    async def replay(self, event_id: int, word: Word) -> int:
-        """Have an event applied again; the number of the replay. Raises OperatorError."""
-        number = await self._writer.write(partial(reprocess.replay, event_id=event_id, word=word))
+    async def replay(self, event_ids: Sequence[int], to: Sequence[str], word: Word) -> Replays:
+        """Have events applied again, or brought to destinations again."""
+        replays = await self._writer.write(
+            partial(reprocess.replay_each, event_ids=event_ids, to=to, word=word)
+        )
         self._wake()
-        return number
+        return replays
+
+    async def retry(self, job_ids: Sequence[int]) -> None:
+        """Have jobs tried at once. Raises OperatorError, and then none of them is."""
+        await self._writer.write(partial(_retry_each, job_ids=job_ids, now=self._clock.now()))
+        self._wake()
+
+    async def retry_exhausted(self, destination: str) -> int:
+        """Have everything tried again that a destination's attempts were given up on."""
+        now = self._clock.now()
+        retried = await self._in_steps(
+            partial(outbox.retry_exhausted, destination=destination, now=now)
+        )
+        self._wake()
+        return retried
+
+    async def cancel(self, job_ids: Sequence[int], word: Word) -> None:
+        """Give jobs up. Raises OperatorError, and then none of them is."""
+        await self._writer.write(partial(_cancel_each, job_ids=job_ids, word=word))
+
+    async def pause(self, destination: str, word: Word) -> int:
+        """Bring nothing more to a destination; how many jobs wait for it."""
+        await self._writer.write(partial(outbox.pause, destination=destination, word=word))
+        return await self._in_steps(partial(outbox.hold, destination=destination))
+
+    async def resume(self, destination: str) -> int:
+        """Let a destination go on; how many jobs are due. Raises OperatorError."""
+        await self._writer.write(partial(outbox.resume, destination=destination))
+        released = await self._in_steps(partial(outbox.release, destination=destination))
+        self._wake()
+        return released
+
+    async def _in_steps(self, step: Callable[[Transaction], int]) -> int:
+        """A change of many jobs, a bounded transaction at a time: senders go in between."""
+        changed = 0
+        while (count := await self._writer.write(step)) > 0:
+            changed += count
+        return changed
+
+
+def _retry_each(transaction: Transaction, job_ids: Sequence[int], now: int) -> None:
+    for job_id in job_ids:
+        outbox.retry(transaction, job_id, now)
+
+
+def _cancel_each(transaction: Transaction, job_ids: Sequence[int], word: Word) -> None:
+    for job_id in job_ids:
+        outbox.cancel(transaction, job_id, word)

@@ -10,7 +10,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -76,6 +76,7 @@ class _Ready(Generic[T]):
 class _Claimed(Generic[T]):
     ready: Sequence[_Ready[T]] = ()
     next_due: int | None = None
+    probe: bool = False  # claimed to see whether a broken target is well again
 
 
 class LaneRunner(Generic[T]):
@@ -124,7 +125,7 @@ class LaneRunner(Generic[T]):
                 await self._pause(PAUSE_AFTER_TROUBLE_S)
                 continue
             self._ready.extend(claimed.ready)
-            self._begin()
+            self._begin(probe=claimed.probe)
             if self._stopping and not self._running and not self._finished:
                 return
             await self._pause(self._until(claimed.next_due))
@@ -180,7 +181,7 @@ class LaneRunner(Generic[T]):
             raise
         self._noted = noted
         del self._finished[: len(finished)]
-        return claimed
+        return replace(claimed, probe=noted.broken)
 
     def _unstarted(self) -> list[_Ready[T]]:
         """Claimed jobs that will not be begun: taken out, so that nobody begins them meanwhile."""
@@ -223,9 +224,9 @@ class LaneRunner(Generic[T]):
 
     # --- attempts
 
-    def _begin(self) -> None:
-        """Fill the places; while the target is left alone only the one that was claimed to try."""
-        if self._stopping:
+    def _begin(self, *, probe: bool = False) -> None:
+        """Fill the places. When the target broke while jobs were claimed, they are given back."""
+        if self._stopping or (self._breaker.broken and not probe):
             return
         while self._ready and len(self._running) < self.lane.concurrency:
             task = asyncio.create_task(self._try(self._ready.popleft()), name=self.lane.target)
@@ -234,8 +235,7 @@ class LaneRunner(Generic[T]):
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
-        if not self._breaker.broken:
-            self._begin()
+        self._begin()
         self._wake.set()
 
     async def _try(self, ready: _Ready[T]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hookbox.store import turns
+from hookbox.store import lanes, turns
 from hookbox.store.connections import Transaction
 
 PREFIX = "forward:"  # of a target that is a destination
@@ -85,9 +85,14 @@ def release(transaction: Transaction, target: str, limit: int = STEP_MAX) -> int
     return transaction.execute(RELEASE, {"target": target, "limit": limit}).rowcount
 
 
-def hold_strays(transaction: Transaction, targets: Sequence[str]) -> None:
-    """Jobs for destinations that are no longer configured are held, visibly."""
+def adopt(transaction: Transaction, targets: Sequence[str]) -> None:
+    """These destinations are configured now. What waits for others is held, visibly; what was held
+    until one of these came back is due.
+    """
     known = set(targets)
     for row in transaction.execute(TARGETS).fetchall():
         if row["target"] not in known:
             hold(transaction, row["target"], UNCONFIGURED, limit=-1)
+    for target in targets:
+        if not lanes.is_paused(transaction, target):
+            release(transaction, target, limit=-1)

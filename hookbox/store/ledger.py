@@ -87,11 +87,11 @@ def _line(applied: Applied, notification: Notification) -> _Line:
         notification=notification,
         status=reported(notification, applied.event_id),
         cause=cause_of(notification, suppress_ambiguous=applied.suppress_ambiguous),
-        concerned=_concerned(notification, suppress_ambiguous=applied.suppress_ambiguous),
+        concerned=concerned(notification, suppress_ambiguous=applied.suppress_ambiguous),
     )
 
 
-def _concerned(notification: Notification, *, suppress_ambiguous: bool) -> Mapping[str, str]:
+def concerned(notification: Notification, *, suppress_ambiguous: bool) -> Mapping[str, str]:
     """Whom it is about: nobody when that is ambiguous, unless the operator said so."""
     shown: tuple[str, ...] = () if notification.recipient is None else (notification.recipient,)
     if notification.ambiguous:
@@ -171,7 +171,7 @@ def _advance(transaction: Transaction, lines: Sequence[_Line]) -> dict[tuple[str
         assert line.status is not None, "a report has a status"
         before = known.get(key)
         after = joined(before, line.status)
-        line.effects.append(_status_effect(before, line.status, after))
+        line.effects.append(status_effect(before, line.status, after))
         if after is not before:
             known[key] = after
             shown = changed[key][0] if key in changed else line.concerned[key.recipient]
@@ -182,7 +182,7 @@ def _advance(transaction: Transaction, lines: Sequence[_Line]) -> dict[tuple[str
     return softened
 
 
-def _status_effect(before: Status | None, status: Status, after: Status) -> str:
+def status_effect(before: Status | None, status: Status, after: Status) -> str:
     """What happened to the status, for the person who reads the timeline."""
     if after is status:
         return f"status {status.word}"

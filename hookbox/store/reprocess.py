@@ -1,7 +1,11 @@
-"""A second chance for one event, on a person's word: by the sender's own replay, or by ours."""
+"""A second chance for an event, on a person's word: by the sender's own replay, or by ours."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from hookbox.errors import OperatorError
-from hookbox.store import decisions, jobs, notifications
+from hookbox.store import decisions, forwarding, jobs, notifications
 from hookbox.store.connections import Row, Transaction
 from hookbox.store.decisions import Verb, Word
 
@@ -19,8 +23,18 @@ SELECT
 FROM event AS e JOIN delivery AS d ON d.id = e.delivery_id
 WHERE e.id = :id
 """
+APPLY_ONLY = "apply"  # in place of a destination's name: apply the event, bring it nowhere
+
 RETIRE = "UPDATE event SET key = :retired, forgotten = 1 WHERE id = :id"
 MARK_PENDING = "UPDATE event SET state = 'pending' WHERE id = :id"
+
+
+@dataclass(frozen=True, slots=True)
+class Replays:
+    """What was queued (event_id, target, replay) and what could not be (event_id, why)."""
+
+    queued: list[dict[str, Any]] = field(default_factory=list)
+    refused: list[dict[str, Any]] = field(default_factory=list)
 
 
 def forget(transaction: Transaction, source: str, key: str, word: Word) -> int:
@@ -39,8 +53,9 @@ def forget(transaction: Transaction, source: str, key: str, word: Word) -> int:
     return event_id
 
 
-def replay(transaction: Transaction, event_id: int, word: Word) -> int:
-    """Have an event applied once more; the number of the replay.
+def replay(transaction: Transaction, event_id: int, word: Word, *, hands_on: bool = True) -> int:
+    """Have an event applied once more, and brought once more to where it then goes, unless it is
+    not to be handed on; the number of the replay.
 
     Raises OperatorError when that cannot be.
     """
@@ -51,12 +66,61 @@ def replay(transaction: Transaction, event_id: int, word: Word) -> int:
         raise OperatorError(f"event {event_id} {doing}; it can be replayed when that is done")
     decisions.record(transaction, Verb.REPLAY, word, event_id=event_id)
     transaction.execute(MARK_PENDING, {"id": event_id})
-    return jobs.replay(transaction, event_id, jobs.APPLY, word.at)
+    return jobs.replay(transaction, event_id, jobs.APPLY, word.at, hands_on=hands_on)
+
+
+def bring(transaction: Transaction, event_id: int, destination: str, word: Word) -> int:
+    """Have an event brought to one destination once more; the number of the replay.
+
+    Raises OperatorError when that cannot be.
+    """
+    event = transaction.execute(BY_ID, {"id": event_id}).fetchone()
+    if event is None:
+        raise _no_event(event_id)
+    if event["state"] != "applied":
+        raise OperatorError(
+            f"event {event_id} is {event['state']}; it can be brought anywhere once it is applied"
+        )
+    target = forwarding.target_of(destination)
+    state = jobs.unfinished(transaction, event_id, target)
+    if state is not None:
+        doing = "is being brought" if state == "running" else "is still to be brought"
+        raise OperatorError(
+            f"event {event_id} {doing} to {destination}; see: hookbox outbox --to {destination}"
+        )
+    decisions.record(transaction, Verb.REPLAY, word, event_id=event_id)
+    return jobs.replay(transaction, event_id, target, word.at)
+
+
+def replay_each(
+    transaction: Transaction, event_ids: Sequence[int], to: Sequence[str], word: Word
+) -> Replays:
+    """Replay many events. Without `to` each is applied again and goes on from there; `to` names
+    destinations that alone get it, or APPLY_ONLY.
+    """
+    replays = Replays()
+    for event_id in event_ids:
+        for place in to or ("",):
+            try:
+                if place in ("", APPLY_ONLY):
+                    number = replay(transaction, event_id, word, hands_on=not place)
+                else:
+                    number = bring(transaction, event_id, place, word)
+            except OperatorError as error:
+                replays.refused.append({"event_id": event_id, "why": str(error)})
+                continue
+            target = forwarding.target_of(place) if place not in ("", APPLY_ONLY) else jobs.APPLY
+            replays.queued.append({"event_id": event_id, "target": target, "replay": number})
+    return replays
+
+
+def _no_event(event_id: int) -> OperatorError:
+    return OperatorError(f"no event {event_id}; see: hookbox events list")
 
 
 def _check(event: Row | None, event_id: int) -> None:
     if event is None:
-        raise OperatorError(f"no event {event_id}; see: hookbox events list")
+        raise _no_event(event_id)
     if event["entry_id"] is not None:
         raise OperatorError(
             f"event {event_id} is in quarantine; "

@@ -154,10 +154,22 @@ def iso(instant: int) -> str:
 
 def events(transaction: Transaction, wanted: EventFilter, page: Page) -> list[Line]:
     """A page of events."""
+    conditions, asked = _asked(wanted)
+    return read_page(transaction, EVENTS, conditions, asked, page)
+
+
+def event_ids(transaction: Transaction, wanted: EventFilter, page: Page) -> list[int]:
+    """The ids of a page of events."""
+    conditions, asked = _asked(wanted)
+    found = read_page(transaction, "SELECT id FROM events", conditions, asked, page)
+    return [int(line["id"] or 0) for line in found]
+
+
+def _asked(wanted: EventFilter) -> tuple[list[str], dict[str, Value]]:
     asked = {name: value for name, value in asdict(wanted).items() if value is not None}
     if wanted.recipient is not None:
         asked["recipient"] = meant(wanted.recipient)
-    return read_page(transaction, EVENTS, [EVENT_CONDITIONS[name] for name in asked], asked, page)
+    return [EVENT_CONDITIONS[name] for name in asked], asked
 
 
 def event(transaction: Transaction, event_id: int) -> Line | None:

@@ -31,7 +31,9 @@ def decision_actions(runtime: Runtime) -> dict[str, Action]:
         return {"event_id": await decisions.forget(fields["source"], fields["key"], word(fields))}
 
     async def replay(fields: Fields) -> Fields:
-        return {"replay": await decisions.replay(int(fields["event_id"]), word(fields))}
+        ids = [int(each) for each in fields["event_ids"]]
+        replays = await decisions.replay(ids, [str(each) for each in fields["to"]], word(fields))
+        return {"queued": replays.queued, "refused": replays.refused}
 
     async def renew_token(_: Fields) -> Fields:
         runtime.renew_token()

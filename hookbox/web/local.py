@@ -21,6 +21,7 @@ from hookbox.runtime import Runtime
 from hookbox.web.answers import answers
 from hookbox.web.decisions import decision_actions, rebuild_actions
 from hookbox.web.guards import by_socket, socket_only
+from hookbox.web.outbox import outbox_actions, replays
 
 log = logging.getLogger("hookbox.local")
 
@@ -46,7 +47,7 @@ def local_app(runtime: Runtime) -> ASGIApp:
 
 def _routes(runtime: Runtime) -> Litestar:
     return Litestar(
-        route_handlers=[*_health(runtime), _control(runtime), *answers(runtime)],
+        route_handlers=[*_health(runtime), _control(runtime), *answers(runtime), replays(runtime)],
         before_request=_check_host,
         exception_handlers={HookboxError: _told, HTTPException: _plain, Exception: _broken},
         openapi_config=None,
@@ -110,6 +111,7 @@ def _control(runtime: Runtime) -> BaseRouteHandler:
         **_actions(runtime),
         **decision_actions(runtime),
         **rebuild_actions(runtime),
+        **outbox_actions(runtime),
     }
 
     @post("/v1/control/{action:str}", guards=[socket_only], status_code=200)

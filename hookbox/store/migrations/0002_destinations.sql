@@ -3,6 +3,8 @@
 ALTER TABLE job ADD COLUMN spared INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE job ADD COLUMN hands_on INTEGER NOT NULL DEFAULT 1 CHECK (hands_on IN (0, 1));
 
+CREATE INDEX job_exhausted ON job (id) WHERE state = 'exhausted';
+
 -- Who comes before whom at a destination that keeps an order. A job has a line for each thing whose order it keeps (its
 -- recipients, or its source) until it is finished; while an earlier job has a line for the same thing, it is held.
 CREATE TABLE job_turn (

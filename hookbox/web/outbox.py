@@ -1,0 +1,75 @@
+"""The outbox at the private door: what commands ask, and replays for programs."""
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any
+
+from litestar import Response, post
+from litestar.exceptions import ValidationException
+from litestar.handlers import BaseRouteHandler
+
+from hookbox.errors import OperatorError
+from hookbox.runtime import Runtime
+from hookbox.store.reprocess import APPLY_ONLY
+from hookbox.web.guards import with_token
+
+Fields = dict[str, Any]
+Action = Callable[[Fields], Awaitable[Fields]]
+
+
+def outbox_actions(runtime: Runtime) -> dict[str, Action]:
+    """Action name -> what it does."""
+    decisions = runtime.decisions
+
+    async def retry(fields: Fields) -> Fields:
+        if "destination" in fields:
+            return {"retried": await decisions.retry_exhausted(str(fields["destination"]))}
+        ids = [int(each) for each in fields["ids"]]
+        await decisions.retry(ids)
+        return {"retried": len(ids)}
+
+    async def cancel(fields: Fields) -> Fields:
+        word = decisions.word(str(fields["who"]), str(fields["reason"]))
+        await decisions.cancel([int(each) for each in fields["ids"]], word)
+        return {}
+
+    async def pause(fields: Fields) -> Fields:
+        word = decisions.word(str(fields["who"]), str(fields["reason"]))
+        return {"held": await decisions.pause(str(fields["destination"]), word)}
+
+    async def resume(fields: Fields) -> Fields:
+        return {"released": await decisions.resume(str(fields["destination"]))}
+
+    return {
+        "outbox.retry": retry,
+        "outbox.cancel": cancel,
+        "outbox.pause": pause,
+        "outbox.resume": resume,
+    }
+
+
+def replays(runtime: Runtime) -> BaseRouteHandler:
+    """The door for programs that want an event handled again."""
+
+    @post("/v1/events/{event_id:int}/replay", guards=[with_token(runtime)], status_code=200)
+    async def replay(event_id: int, data: Any = None) -> Response[Fields]:
+        """`{"to": ["app"], "reason": "…"}`, both optional; without `to` it is applied again and
+        goes on from there.
+        """
+        wanted = data if isinstance(data, dict) else {}
+        to, reason = wanted.get("to", []), wanted.get("reason", "asked for by a program")
+        if not (isinstance(to, list) and all(isinstance(each, str) for each in to)):
+            raise ValidationException("`to` is a list of destinations")
+        _check_destinations(runtime, to)
+        word = runtime.decisions.word("a program", str(reason))
+        done = await runtime.decisions.replay([event_id], to, word)
+        told = {"queued": done.queued, "refused": done.refused}
+        return Response(told, status_code=200 if done.queued else 409)
+
+    return replay
+
+
+def _check_destinations(runtime: Runtime, names: Collection[str]) -> None:
+    known = {destination.name for destination in runtime.settings.destinations}
+    for name in names:
+        if name not in known and name != APPLY_ONLY:
+            raise OperatorError(f"no destination is called {name!r}")
