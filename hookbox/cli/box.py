@@ -12,6 +12,8 @@ import click
 from hookbox.clock import Clock, SystemClock
 from hookbox.errors import OperatorError
 from hookbox.settings import Settings, SourceSettings, load
+from hookbox.store import views
+from hookbox.store.connections import Transaction
 
 # Serves until stopped and returns the exit code. The second argument reads the settings anew.
 Serve = Callable[[Settings, Callable[[], Settings]], int]
@@ -44,10 +46,18 @@ def chosen(settings: Settings, name: str) -> SourceSettings:
     for source in settings.sources:
         if source.name == name:
             return source
-    raise unknown_source(name, [source.name for source in settings.sources])
+    raise _unknown_source(name, [source.name for source in settings.sources])
 
 
-def unknown_source(name: str, known: Iterable[str]) -> OperatorError:
+def check_source(transaction: Transaction, name: str | None) -> None:
+    """Raises OperatorError for the name of a source that was never served: a list of nothing would
+    look like good news.
+    """
+    if name is not None and name not in (known := views.sources(transaction)):
+        raise _unknown_source(name, known)
+
+
+def _unknown_source(name: str, known: Iterable[str]) -> OperatorError:
     """No source is called so, and these are there."""
     names = ", ".join(sorted(known))
     return OperatorError(

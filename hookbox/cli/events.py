@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import click
 
-from hookbox.cli import door, options, person, terminal
-from hookbox.cli.box import Box, pass_box, unknown_source
+from hookbox.cli import door, options, outbox, person, terminal
+from hookbox.cli.box import Box, check_source, pass_box
 from hookbox.cli.events_replay import replay_events
 from hookbox.cli.nouns import Noun
 from hookbox.cli.terminal import Column
@@ -36,24 +36,8 @@ SAYS = (
     Column("MESSAGE", "message_id"),
     Column("EFFECT", "effect"),
 )
-OUTBOX = (
-    Column("JOB", "id", right=True),
-    Column("TARGET", "target"),
-    Column("REPLAY", "replay", right=True),
-    Column("STATE", "state"),
-    Column("ATTEMPTS", "attempts", right=True),
-    Column("DUE", "run_at", terminal.when),
-    Column("LAST OUTCOME", "last_outcome"),
-)
-ATTEMPTS = (
-    Column("JOB", "job_id", right=True),
-    Column("ATTEMPT", "number", right=True),
-    Column("STARTED", "started_at", terminal.when),
-    Column("TOOK MS", "took_ms", right=True),
-    Column("OUTCOME", "outcome"),
-    Column("STATUS", "status"),
-    Column("EXCERPT", "excerpt", flexible=True),
-)
+OUTBOX = tuple(column for column in outbox.COLUMNS if column.field != "event_id")
+ATTEMPTS = (Column("JOB", "job_id", right=True), *outbox.ATTEMPTS)
 
 
 @click.group(cls=Noun)
@@ -90,10 +74,8 @@ def list_events(box: Box, /, page: Page, as_json: bool, **asked: str | None) -> 
     hookbox events list --recipient someone@example.com
     hookbox events list --after 1200 --json
     """
-    source = asked["source"]
     with database.reading(box.state) as transaction:
-        if source is not None and source not in (known := views.sources(transaction)):
-            raise unknown_source(source, known)
+        check_source(transaction, asked["source"])
         found = views.events(transaction, EventFilter(**asked), page)
     if as_json:
         terminal.as_json(found)
@@ -119,14 +101,14 @@ def show_event(box: Box, event_id: int, as_json: bool) -> None:
         if event is None:
             raise OperatorError(f"no event {event_id}; see: {box.hint('events list')}")
         says = views.notifications(transaction, event_id)
-        outbox = views.outbox(transaction, event_id)
+        jobs = views.outbox(transaction, event_id)
         attempts = views.attempts(transaction, event_id)
     if as_json:
         terminal.as_json([event])
         return
     terminal.facts(_facts(event))
     terminal.section("What it says", says, SAYS)
-    terminal.section("What was done about it", outbox, OUTBOX)
+    terminal.section("What was done about it", jobs, OUTBOX)
     terminal.section("Attempts", attempts, ATTEMPTS)
     terminal.content(event["content"])
 

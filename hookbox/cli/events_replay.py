@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import click
 
 from hookbox.cli import door, options, person, terminal
-from hookbox.cli.box import Box, pass_box, unknown_source
+from hookbox.cli.box import Box, check_source, pass_box
 from hookbox.cli.outbox import known
 from hookbox.errors import OperatorError
 from hookbox.model import Kind
@@ -93,8 +93,7 @@ def _chosen(box: Box, event_ids: Sequence[int], wanted: EventFilter) -> Iterator
     page = Page(limit=PAGE, after=0)
     while True:
         with database.reading(box.state) as transaction:
-            if wanted.source and wanted.source not in (there := views.sources(transaction)):
-                raise unknown_source(wanted.source, there)
+            check_source(transaction, wanted.source)
             found = views.event_ids(transaction, wanted, page)
         if not found:
             return

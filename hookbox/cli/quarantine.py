@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import click
 
 from hookbox.cli import door, options, terminal
-from hookbox.cli.box import Box, pass_box, unknown_source
+from hookbox.cli.box import Box, check_source, pass_box
 from hookbox.cli.nouns import Noun
 from hookbox.cli.terminal import Column
 from hookbox.errors import OperatorError
@@ -51,8 +51,7 @@ def list_entries(box: Box, source: str | None, resolved: bool, page: Page, as_js
     hookbox quarantine list --source demo
     """
     with database.reading(box.state) as transaction:
-        if source is not None and source not in (known := views.sources(transaction)):
-            raise unknown_source(source, known)
+        check_source(transaction, source)
         found = views.quarantine(transaction, source, page, resolved=resolved)
     if as_json:
         terminal.as_json(found)

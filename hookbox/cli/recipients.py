@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import click
 
 from hookbox.cli import options, terminal
-from hookbox.cli.box import Box, pass_box, unknown_source
+from hookbox.cli.box import Box, check_source, pass_box
 from hookbox.cli.nouns import Noun
 from hookbox.cli.terminal import Column
 from hookbox.errors import OperatorError
@@ -88,10 +88,8 @@ def list_recipients(box: Box, /, page: Page, as_json: bool, **asked: str | None)
     \b
     hookbox recipients list --message 0100018c-41
     """
-    source = asked["source"]
     with database.reading(box.state) as transaction:
-        if source is not None and source not in (known := views.sources(transaction)):
-            raise unknown_source(source, known)
+        check_source(transaction, asked["source"])
         found = recipients.recipients(transaction, RecipientFilter(**asked), page)
     if as_json:
         terminal.as_json(found)

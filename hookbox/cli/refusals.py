@@ -3,7 +3,7 @@
 import click
 
 from hookbox.cli import door, options, terminal
-from hookbox.cli.box import Box, pass_box, unknown_source
+from hookbox.cli.box import Box, check_source, pass_box
 from hookbox.cli.terminal import Column
 from hookbox.store import database, views
 
@@ -43,8 +43,7 @@ def command(box: Box, source: str | None, since: str, limit: int, as_json: bool)
     """
     door.flush(box)
     with database.reading(box.state) as transaction:
-        if source is not None and source not in (known := views.sources(transaction)):
-            raise unknown_source(source, known)
+        check_source(transaction, source)
         if as_json:
             terminal.as_json(views.refusals(transaction, source, since, limit))
             return

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import click
 
 from hookbox.cli import door, options, person, terminal
-from hookbox.cli.box import Box, pass_box, unknown_source
+from hookbox.cli.box import Box, check_source, pass_box
 from hookbox.cli.nouns import Noun
 from hookbox.cli.suppression_check import check
 from hookbox.cli.suppression_export import export_suppressions
@@ -13,7 +13,7 @@ from hookbox.cli.suppression_import import import_suppressions
 from hookbox.cli.terminal import Column
 from hookbox.rules.addresses import bare
 from hookbox.rules.suppression import Cause
-from hookbox.store import database, suppression_lists, suppressions, views
+from hookbox.store import database, suppression_lists, suppressions
 from hookbox.store.connections import Transaction
 from hookbox.store.decisions import Verb
 from hookbox.store.suppression_lists import SuppressionFilter
@@ -72,10 +72,8 @@ def list_suppressions(
     \b
     hookbox suppressions list --reason complaint --since 7d
     """
-    source = asked["source"]
     with database.reading(box.state) as transaction:
-        if source is not None and source not in (known := views.sources(transaction)):
-            raise unknown_source(source, known)
+        check_source(transaction, asked["source"])
         wanted = SuppressionFilter(**asked)
         found = suppression_lists.suppressions(transaction, wanted, page, lifted=lifted)
     if as_json:

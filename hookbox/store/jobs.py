@@ -178,24 +178,26 @@ def claim(
     return sorted(found, key=lambda job: job.id)
 
 
+def _held(ids: Iterable[int], lease: Lease) -> dict[str, object]:
+    """What fences a statement: these jobs, as far as this lease holds them."""
+    return {"ids": json.dumps(list(ids)), "instance": lease.instance, "token": lease.token}
+
+
 def owned(transaction: Transaction, ids: Iterable[int], lease: Lease) -> set[int]:
     """Which of the jobs this lease still holds."""
-    place = {"ids": json.dumps(list(ids)), "instance": lease.instance, "token": lease.token}
-    return {row["id"] for row in transaction.execute(OWNED, place)}
+    return {row["id"] for row in transaction.execute(OWNED, _held(ids, lease))}
 
 
 def complete(
     transaction: Transaction, ids: Iterable[int], lease: Lease, *, outcome: str, now: int
 ) -> None:
     """Finish the jobs that this lease still holds."""
-    place = {"ids": json.dumps(list(ids)), "instance": lease.instance, "token": lease.token}
-    transaction.execute(COMPLETE, {**place, "outcome": outcome, "now": now})
+    transaction.execute(COMPLETE, {**_held(ids, lease), "outcome": outcome, "now": now})
 
 
 def give_back(transaction: Transaction, ids: Iterable[int], lease: Lease) -> None:
     """Let others have jobs that were claimed and not begun."""
-    place = {"ids": json.dumps(list(ids)), "instance": lease.instance, "token": lease.token}
-    transaction.execute(GIVE_BACK, place)
+    transaction.execute(GIVE_BACK, _held(ids, lease))
 
 
 def put_off(
