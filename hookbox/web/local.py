@@ -20,6 +20,7 @@ from hookbox.model import Kind, Slot
 from hookbox.runtime import Runtime
 from hookbox.web.answers import answers
 from hookbox.web.decisions import decision_actions, rebuild_actions
+from hookbox.web.feed import feed_doors
 from hookbox.web.guards import by_socket, socket_only
 
 log = logging.getLogger("hookbox.local")
@@ -46,7 +47,12 @@ def local_app(runtime: Runtime) -> ASGIApp:
 
 def _routes(runtime: Runtime) -> Litestar:
     return Litestar(
-        route_handlers=[*_health(runtime), _control(runtime), *answers(runtime)],
+        route_handlers=[
+            *_health(runtime),
+            _control(runtime),
+            *answers(runtime),
+            *feed_doors(runtime),
+        ],
         before_request=_check_host,
         exception_handlers={HookboxError: _told, HTTPException: _plain, Exception: _broken},
         openapi_config=None,
