@@ -6,6 +6,7 @@ import click
 
 from hookbox.cli import door, options, person, terminal
 from hookbox.cli.box import Box, pass_box, unknown_source
+from hookbox.cli.events_tail import tail_events
 from hookbox.cli.nouns import Noun
 from hookbox.cli.terminal import Column
 from hookbox.errors import OperatorError
@@ -101,6 +102,9 @@ def list_events(box: Box, /, page: Page, as_json: bool, **asked: str | None) -> 
     narrowed = any(asked.values()) or page.after is not None or page.before is not None
     terminal.table(found, COLUMNS, none="no such events" if narrowed else begin)
     options.tell_of_more(found, page)
+
+
+command.add_command(tail_events)
 
 
 @command.command("show")
