@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import socket
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -243,13 +244,11 @@ def test_tail_begins_with_what_comes_next_and_keeps_to_its_kinds(server: Server)
         assert tail.read()["id"] == "3"
 
 
-def test_event_that_could_not_be_read_is_a_plain_message(server: Server, tmp_path: Path) -> None:
-    """Its source is gone, so that nobody knows what it says."""
+def test_event_that_could_not_be_applied_is_a_plain_message(server: Server) -> None:
+    """Nobody knows what it says, so it has no kind."""
     send(server, "a")
     settled(server, 1)
     server.terminate()
-    import sqlite3
-
     connection = sqlite3.connect(server.database)
     with connection:
         connection.execute("UPDATE event SET state = 'quarantined', kind = NULL")
@@ -317,7 +316,7 @@ def test_reader_that_reads_nothing_holds_up_neither_events_nor_the_stop(server: 
 
 
 def test_tail_of_a_long_past_holds_a_page_of_it_at_most(server: Server) -> None:
-    """Forty readers' worth of unread events would not fit into a small machine."""
+    """Eight times all that they have not read would be 200 MB."""
     send_large(server, 30)
     settled(server, 30)
     held_before = _resident_bytes(server)
