@@ -18,6 +18,7 @@ from hookbox.errors import OperatorError
 from hookbox.flows import confirm, settlement
 from hookbox.flows.certificates import Certificates
 from hookbox.flows.decisions import Decisions
+from hookbox.flows.feed import Feed
 from hookbox.flows.lane import Lane
 from hookbox.flows.outbox import Outbox
 from hookbox.flows.probe import Probes
@@ -53,6 +54,7 @@ class Runtime:
         self.lock = Lock(settings.state)
         self.writer = Writer(settings.state / database.FILE_NAME, clock)
         self.reader = Reader(settings.state / database.FILE_NAME)
+        self.feed = Feed(Reader(settings.state / database.FILE_NAME))
         self.tally = Tally(self.writer, clock)
         self.simulations = Simulations(clock)
         self.net = Net()
@@ -92,6 +94,7 @@ class Runtime:
         self.token = bearer.ensured(self.settings.state)
         await self.writer.start()
         await self.reader.start()
+        await self.feed.start()
         instance = await self.writer.write(sources.next_instance)
         taken = await self.writer.write(
             partial(settlement.take_back, instance=instance, now=self.clock.now())
@@ -103,6 +106,7 @@ class Runtime:
         self.worker = Worker(
             self.writer, self.sources, self.clock, instance, budget, self.outbox.wake
         )
+        self.worker.applied = self.feed.applied
         self.receiver = Receiver(
             self.writer, self.tally, self.certificates, self.probes, self.clock, self._wake
         )
@@ -197,6 +201,7 @@ class Runtime:
             await self._settle()
             await self.tally.flush()
         await self.certificates.stop()
+        await self.feed.stop()
         await self.reader.stop()
         await self.writer.stop()
 

@@ -7,6 +7,7 @@ import click
 from hookbox.cli import door, options, outbox, person, terminal
 from hookbox.cli.box import Box, check_source, pass_box
 from hookbox.cli.events_replay import replay_events
+from hookbox.cli.events_tail import tail_events
 from hookbox.cli.nouns import Noun
 from hookbox.cli.terminal import Column
 from hookbox.errors import OperatorError
@@ -84,6 +85,9 @@ def list_events(box: Box, /, page: Page, as_json: bool, **asked: str | None) -> 
     narrowed = any(asked.values()) or page.after is not None or page.before is not None
     terminal.table(found, COLUMNS, none="no such events" if narrowed else begin)
     options.tell_of_more(found, page)
+
+
+command.add_command(tail_events)
 
 
 @command.command("show")

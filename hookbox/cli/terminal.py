@@ -91,12 +91,41 @@ def table(rows: Sequence[Row], columns: Sequence[Column], none: str) -> None:
     if not rows:
         say(none)
         return
-    cells = [[escaped(column.shown(row[column.field])) for column in columns] for row in rows]
+    cells = [_cells(row, columns) for row in rows]
     lines = [[column.title for column in columns], *cells]
     widths = [max(map(width, place)) for place in zip(*lines, strict=True)]
     _narrow(widths, columns)
     for line in lines:
         click.echo(_laid_out(line, columns, widths))
+
+
+class GrowingTable:
+    """A table whose rows come one after the other. A column has the room that it is given, and more
+    from the first row on that needs it.
+    """
+
+    def __init__(self, columns: Sequence[tuple[Column, int]]) -> None:
+        self._columns = [column for column, _ in columns]
+        self._widths = [room for _, room in columns]
+        self._begun = False
+
+    def add(self, row: Row) -> None:
+        if not self._begun:
+            self._say([column.title for column in self._columns])
+            self._begun = True
+        cells = _cells(row, self._columns)
+        wider = zip(self._widths, map(width, cells), strict=True)
+        self._widths = [max(pair) for pair in wider]
+        self._say(cells)
+
+    def _say(self, cells: Sequence[str]) -> None:
+        widths = list(self._widths)
+        _narrow(widths, self._columns)
+        click.echo(_laid_out(cells, self._columns, widths))
+
+
+def _cells(row: Row, columns: Sequence[Column]) -> list[str]:
+    return [escaped(column.shown(row[column.field])) for column in columns]
 
 
 def section(title: str, rows: Sequence[Row], columns: Sequence[Column]) -> None:

@@ -17,6 +17,7 @@ from hookbox.errors import StoreError, StoreRejected
 from hookbox.flows.apply import apply
 from hookbox.flows.routes import Route, ways
 from hookbox.flows.settlement import Done, Failure, Settlement, settle
+from hookbox.flows.signal import Signal
 from hookbox.flows.sources import Sources
 from hookbox.model import StoredEvent
 from hookbox.rules.suppression import Budget
@@ -68,6 +69,7 @@ class Worker:
         self.routes: Sequence[Route] = ()
         self._writer, self._sources, self._clock, self._instance = writer, sources, clock, instance
         self.turning = asyncio.Lock()  # whoever holds it keeps the ledger still
+        self.applied = Signal()  # rung when what a batch came to is in the store
         self._token = 0
         self._wake = asyncio.Event()
         self._stopping = False
@@ -96,8 +98,10 @@ class Worker:
                 async with self.turning:
                     claimed = await self._turn(settlement)
             except StoreRejected as error:
+                tried = settlement
                 async with self.turning:
-                    settlement = await self._single_out(settlement, error)
+                    settlement = await self._single_out(tried, error)
+                self._tell(tried)
                 continue
             except StoreError as error:
                 log.warning("worker waits error=%s", error)
@@ -116,8 +120,9 @@ class Worker:
                 await self._pause(self._until(claimed.next_due))
 
     def _tell(self, settlement: Settlement | None) -> None:
-        """Wake the lanes that have new jobs."""
-        if settlement is not None:
+        """Wake the lanes that have new jobs, and who waits for what was applied."""
+        if settlement is not None and settlement.jobs:
+            self.applied.ring()
             targets = {way.target for done in settlement.applied for way in done.onward}
             if targets:
                 self._forwarded(targets)

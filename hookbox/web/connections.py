@@ -32,8 +32,12 @@ class Limits:
     body_bytes_max: int = MIB
     body_s: float = 20.0
 
-    # The app answers within 4 s, so whoever is still unanswered after this does not read.
+    # The app answers within 4 s, so whoever is still unanswered after this does not read. An answer
+    # that goes on for longer may do so while its reader takes it.
     answer_s: float = 30.0
+    # Senders may finish their side before they are answered. Where answers are waited for, whoever
+    # does that has hung up.
+    half_closed: bool = True
 
     # Kept connections. Senders that pool send again within seconds. One handshake in a thousand
     # requests costs nothing, and spreads long-lived callers again after a restart.

@@ -20,6 +20,7 @@ from hookbox.model import Kind, Slot
 from hookbox.runtime import Runtime
 from hookbox.web.answers import answers
 from hookbox.web.decisions import decision_actions, rebuild_actions
+from hookbox.web.feed import feed_doors
 from hookbox.web.guards import by_socket, socket_only
 from hookbox.web.outbox import outbox_actions, replays
 
@@ -47,7 +48,13 @@ def local_app(runtime: Runtime) -> ASGIApp:
 
 def _routes(runtime: Runtime) -> Litestar:
     return Litestar(
-        route_handlers=[*_health(runtime), _control(runtime), *answers(runtime), replays(runtime)],
+        route_handlers=[
+            *_health(runtime),
+            _control(runtime),
+            *answers(runtime),
+            *feed_doors(runtime),
+            replays(runtime),
+        ],
         before_request=_check_host,
         exception_handlers={HookboxError: _told, HTTPException: _plain, Exception: _broken},
         openapi_config=None,

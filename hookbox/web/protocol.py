@@ -57,8 +57,7 @@ class GuardedProtocol(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.held_bytes = 0
-        self.due = 0
+        self.held_bytes = self.due = 0
         self._registry = registry
         self._limits = limits = registry.limits
         self._phase: Phase = "head"
@@ -70,6 +69,7 @@ class GuardedProtocol(HttpToolsProtocol):
             "idle": registry.beats(limits.idle_s),
             "parting": registry.beats(limits.linger_s),
         }
+        self._reading = self._patience["answer"]  # for each piece of a long answer
         self._requests = 0
         self._answer: OneWrite
         self._body_bytes = 0
@@ -91,8 +91,8 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn answers nobody who has finished sending
-        """A sender that closes its side after a whole request still gets the answer."""
-        if self._phase != "answer":
+        """A sender that closes its side after a whole request may still get the answer."""
+        if self._phase != "answer" or not self._limits.half_closed:
             return False
         self.cycle.keep_alive = False
         return True
@@ -204,11 +204,18 @@ class GuardedProtocol(HttpToolsProtocol):
         # Answered before the body's end, the rest is read and dropped, under its deadline and cap.
         self._settle()
 
+    def resume_writing(self) -> None:
+        """The reader of a long answer has taken a piece of it."""
+        super().resume_writing()
+        if self._phase == "answer":
+            self.due = self._registry.beat + self._reading
+
     def shutdown(self) -> None:
-        """The door closes: who has not asked yet gets a moment for it, the others finish."""
-        if self._is_silent():
-            self.due = self._registry.beat + self._registry.beats(self._limits.drain_s)
-        elif self._phase in ("body", "answer"):
+        """The door closes: who has not asked yet, or reads on, gets a moment; the others finish."""
+        self._reading = self._registry.beats(self._limits.drain_s)
+        if self._is_silent() or self._is_streaming():
+            self.due = self._registry.beat + self._reading
+        if self._phase in ("body", "answer"):
             self.cycle.keep_alive = False
 
     def evict(self) -> None:
@@ -222,6 +229,10 @@ class GuardedProtocol(HttpToolsProtocol):
     def _is_silent(self) -> bool:
         """No byte of a request has come, so that no answer is owed."""
         return self._phase == "idle" or (self._phase == "head" and not self._framing_bytes)
+
+    def _is_streaming(self) -> bool:
+        """An answer has begun that may go on for as long as it is read."""
+        return self._phase == "answer" and self.cycle.response_started
 
     def _settle(self) -> None:
         """The phase may have changed, even several times: tell the registry, renew the deadline."""
@@ -237,6 +248,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def expire(self) -> None:
         if self._is_silent():
             self._part()
+        elif self._is_streaming() and not self.flow.write_paused:
+            self.due = self._registry.beat + self._reading
         elif self._phase in ("answer", "parting") or self.transport.is_closing():
             self._registry.expired += 1
             self.transport.abort()
@@ -275,9 +288,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _plain_answer(self, status: int) -> bytes:
         lines = [STATUS_LINE[status], b"connection: close\r\ncontent-length: 0\r\n"]
-        lines.extend(
-            name + b": " + value + b"\r\n" for name, value in self.server_state.default_headers
-        )
+        usual = self.server_state.default_headers
+        lines += [name + b": " + value + b"\r\n" for name, value in usual]
         if status == 503:
             lines.append(b"retry-after: 2\r\n")
         return b"".join(lines) + b"\r\n"

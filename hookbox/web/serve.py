@@ -27,8 +27,11 @@ log = logging.getLogger("hookbox.serve")
 
 GRACE_S = 5.0  # for requests that are being answered; the whole stop stays under 10 s
 SOCKET_NAME = "hookbox.sock"
-# The private door serves one person and a few programs on this machine.
-LOCAL_LIMITS = Limits(connections_max=50, held_bytes_max=8 * 1024 * 1024)
+# The private door serves one person and a few programs on this machine. Some of them wait half a
+# minute for events.
+LOCAL_LIMITS = Limits(
+    connections_max=50, held_bytes_max=8 * 1024 * 1024, answer_s=45.0, half_closed=False
+)
 
 Load = Callable[[], Settings]
 
@@ -133,6 +136,7 @@ class _Serving:
     async def _close(self) -> None:
         if self._doors:
             log.info("stopping")
+            self._runtime.feed.end()
         for door in reversed(self._doors):  # the public one first
             await door.stop(GRACE_S)
         for each in self._sockets:

@@ -1,11 +1,11 @@
-"""The answers benchmark: may this be mailed, and how fast is a backlog worked off?
+"""The answers benchmark: may this be mailed, what came in, and how fast is a backlog worked off?
 
-    python -m tests.bench.answers            about three minutes the first time
+    python -m tests.bench.answers            about six minutes the first time
     python -m tests.bench.answers --check    exit 1 when a floor is missed
 
-One address, and a hundred thousand, are asked about on a box with a million suppressed ones; a box
-with a hundred thousand stored events works out what they say, alone and beside a sender. Prints a
-Markdown table.
+One address, and a hundred thousand, are asked about on a box with a million suppressed ones; pages
+are read anywhere in a million events; a box with a hundred thousand stored events works out what
+they say, alone and beside a sender. Prints a Markdown table.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from statistics import quantiles
 from typing import Any
 
 from tests.bench import contenders
-from tests.bench.backlog import address, backlog_state, suppressed_state
+from tests.bench.backlog import address, applied_state, backlog_state, suppressed_state
 from tests.bench.contenders import ROOT, SECRET_NAME
 from tests.bench.floors import Floor
 from tests.bench.requests import make_secret, write_requests
@@ -35,12 +35,15 @@ from tests.bench.rig import Rig, Server, free_port
 SUPPRESSED = 1_000_000
 QUESTIONS = 20_000
 CHECKED = 100_000
+EVENTS = 1_000_000
+PAGES = 300
 BACKLOG = 100_000
 BESIDE_PER_S = 500
 LOOK_S = 0.1  # a look counts what waits, on the neighbouring core
 
 CAN_SEND_P99_MAX_MS = 2
 CHECK_MAX_S = 5
+PAGE_P99_MAX_MS = 100
 DRAIN_MIN_PER_S = 8_000
 BESIDE_P99_MAX_MS = 50
 
@@ -109,6 +112,19 @@ def check(rig: Rig, cache: Path) -> Iterator[Floor]:
         yield Floor(name=name, measured=took, bound=CHECK_MAX_S)
 
 
+def pages(rig: Rig, cache: Path) -> Iterator[Floor]:
+    """Full pages from anywhere in the past, of every kind and of a rare one."""
+    state = applied_state(cache, EVENTS)
+    with _serving(rig, state):
+        for name, asked in (("", ""), (" of complaints", "&kinds=complained")):
+            took = _turn_pages(_Unix(state / "hookbox.sock"), asked)
+            yield Floor(
+                name=f"page of 100 events{name}, p99 (ms)",
+                measured=quantiles(took, n=100)[98] * 1000,
+                bound=PAGE_P99_MAX_MS,
+            )
+
+
 def drain(rig: Rig, _: Path) -> Iterator[Floor]:
     """A backlog, worked off by a box that has nothing else to do."""
     state = backlog_state(rig.scratch / "backlog", BACKLOG)
@@ -149,6 +165,7 @@ def beside(rig: Rig, _: Path) -> Iterator[Floor]:
 MEASURES: dict[str, Callable[[Rig, Path], Iterator[Floor]]] = {
     "can-send": can_send,
     "check": check,
+    "pages": pages,
     "drain": drain,
     "beside": beside,
 }
@@ -192,6 +209,21 @@ def _ask(connection: http.client.HTTPConnection, token: str) -> list[float]:
         answer.read()
         if number >= 200:
             took.append(time.perf_counter() - begun)
+        assert answer.status == 200
+    connection.close()
+    return took
+
+
+def _turn_pages(connection: http.client.HTTPConnection, asked: str) -> list[float]:
+    """How long each of many pages takes."""
+    chance, took = random.Random(5), []
+    for _ in range(PAGES):
+        path = f"/v1/events?limit=100&after={chance.randrange(EVENTS)}{asked}"
+        begun = time.perf_counter()
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        took.append(time.perf_counter() - begun)
         assert answer.status == 200
     connection.close()
     return took

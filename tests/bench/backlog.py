@@ -1,6 +1,7 @@
-"""Boxes for the answers benchmark: one that suppresses a million addresses, one with work to do.
+"""Boxes for the answers benchmark: one that suppresses a million addresses, one with a million
+events behind it, one with work to do.
 
-Both are filled by the store's own functions, so whatever the schema is, it is the real one.
+All are filled by the store's own functions, so whatever the schema is, it is the real one.
 """
 
 import hashlib
@@ -12,12 +13,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hookbox.model import SplitEvent, Via
-from hookbox.rules.suppression import Cause
-from hookbox.store import admissions, database, sources, suppressions
+from hookbox.flows.settlement import Done, Settlement, settle
+from hookbox.model import Kind, Notification, SplitEvent, Via
+from hookbox.rules.suppression import Budget, Cause
+from hookbox.store import admissions, database, jobs, sources, suppressions
 from hookbox.store.admissions import Ids
 from hookbox.store.connections import Transaction
 from hookbox.store.decisions import Verb, Word
+from hookbox.store.jobs import Lease
+from hookbox.store.ledger import Applied
 from hookbox.store.proposals import DeliveryRow, Proposal
 from hookbox.store.suppressions import Wanted
 
@@ -66,6 +70,38 @@ def backlog_state(folder: Path, size: int) -> Path:
             proposals = list(_proposals(source_id, start, size, chance))
             run(lambda t, proposals=proposals: _admit(t, proposals))
     return made
+
+
+def applied_state(cache: Path, size: int) -> Path:
+    """A state folder with so many applied events, kept for the next time."""
+    folder = cache / f"applied-{size}-{_schema()}"
+    if folder.exists():
+        return folder
+    print(f"applying {size} events ...", file=sys.stderr)
+    made = backlog_state(cache / "applied-new", size)
+    with database.exclusive(made) as run:
+        for token in range(1, -(-size // CHUNK) + 1):
+            run(lambda t, token=token: _apply(t, Lease(instance=0, token=token)))
+    made.rename(folder)
+    return folder
+
+
+def _apply(transaction: Transaction, lease: Lease) -> None:
+    now = round(time.time() * 1000)
+    claimed = jobs.claim(transaction, jobs.APPLY, lease, now=now, horizon=now, limit=CHUNK)
+    done = [Done(job=job, applied=_said(job.event_id), onward=()) for job in claimed]
+    settle(transaction, Settlement(lease, applied=done), now, Budget())
+
+
+def _said(event_id: int) -> Applied:
+    kind = Kind.COMPLAINED if event_id % 50 == 0 else Kind.DELIVERED
+    told = Notification(
+        kind=kind,
+        recipient=address(event_id % RECIPIENTS),
+        message_id=f"{event_id:032x}",
+        occurred_at=1_700_000_000_000 + event_id,
+    )
+    return Applied(event_id=event_id, source_id=1, notifications=(told,))
 
 
 def _empty(folder: Path) -> Path:

@@ -10,7 +10,7 @@ from fcntl import ioctl
 
 import pytest
 
-from hookbox.cli.terminal import Column, escaped, span, table, width
+from hookbox.cli.terminal import Column, GrowingTable, escaped, span, table, width
 from tests.cli.shell import Shell, delivery
 
 COLUMNS = (Column("N", "n", right=True), Column("NAME", "name", flexible=True), Column("LAST", "x"))
@@ -81,3 +81,20 @@ def test_what_could_steer_a_terminal_is_written_out(text: str, expected: str) ->
 )
 def test_span_is_as_exact_as_one_can_feel(seconds: float, expected: str) -> None:
     assert span(seconds) == expected
+
+
+def test_growing_table_gives_a_column_more_room_when_a_row_needs_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = GrowingTable([(Column("ID", "id", right=True), 4), (Column("NAME", "name"), 6)])
+    assert not capsys.readouterr().out  # no titles above nothing
+    for name in ("short", "a longer one", "x"):
+        table.add({"id": 1, "name": name, "more": 0})
+    table.add({"id": 12_345, "name": "\x1b[2J"})
+    assert capsys.readouterr().out.splitlines() == [
+        "  ID  NAME",
+        "   1  short",
+        "   1  a longer one",
+        "   1  x",
+        r"12345  \x1b[2J",
+    ]

@@ -7,6 +7,9 @@ import pytest
 from hookbox.store import (
     database,
     differences,
+    documents,
+    events,
+    feed,
     history,
     notifications,
     ratchet,
@@ -26,6 +29,7 @@ ASKED = {
     "ids": "[1]",
     "lift_id": 1,
     "limit": 10,
+    "looked_at": 10,
     "message_id": "",
     "recipient": "",
     "scope": "",
@@ -75,6 +79,11 @@ STATEMENTS = {
     "suppressions of addresses": differences.SUPPRESSIONS_OF,
     "what events said": differences.SAID,
     "effects": differences.EFFECTS,
+    "feed": feed.AHEAD,
+    "end of the feed": feed.END,
+    "sizes of contents": events.SIZES,
+    "documents": documents.EVENTS_BY_ID,
+    "what documents say": documents.SAID,
 }
 
 
@@ -88,7 +97,7 @@ def test_rows_are_found_by_an_index(path: Path, statement: str) -> None:
     assert [step for step in scans if not step[5:].startswith(WALKED)] == []
 
 
-@pytest.mark.parametrize("name", ["history's events", "history's statuses", "recipients"])
+@pytest.mark.parametrize("name", ["history's events", "history's statuses", "recipients", "feed"])
 def test_page_of_a_long_list_is_not_sorted(path: Path, name: str) -> None:
     """Else every page would cost as much as the whole."""
     with database.reading(path.parent) as transaction:

@@ -155,6 +155,13 @@ class Front:
             while len(self.registry):  # noqa: ASYNC110  # the registry tells nobody
                 await asyncio.sleep(0.005)
 
+    async def beats(self, count: int) -> None:
+        """Let as many beats pass."""
+        until = self.registry.beat + count
+        async with asyncio.timeout(PATIENCE_S):
+            while self.registry.beat < until:  # noqa: ASYNC110  # the registry tells nobody
+                await asyncio.sleep(0.005)
+
     async def closing(self) -> None:
         """Wait until the door has begun to close."""
         async with asyncio.timeout(PATIENCE_S):
@@ -169,10 +176,10 @@ class Front:
 
 
 @contextlib.asynccontextmanager
-async def front(**limits: Any) -> AsyncIterator[Front]:
+async def front(app: App | None = None, **limits: Any) -> AsyncIterator[Front]:
     """A door with these limits instead of the usual ones, and short farewells."""
     listening = bind("127.0.0.1:0")
-    app = App()
+    app = app or App()
     door = Door(app, [listening], Limits(**{**QUICK, **limits}))
     address = listening.getsockname()
     await door.start()
