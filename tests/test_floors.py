@@ -27,6 +27,7 @@ FLOORS = {
     "net": 2,
     "flows": 3,
     "assembly": 4,
+    "onward": 4,
     "runtime": 4,
     "web": 5,
     "cli": 5,
@@ -53,6 +54,7 @@ GATES = {
     "hookbox.settings": (
         "settings",
         "assembly.py",
+        "onward.py",
         "runtime.py",
         "cli/",
         "web/serve.py",

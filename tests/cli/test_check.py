@@ -16,7 +16,7 @@ def test_check_shows_what_is_in_force_and_no_secret(shell: Shell) -> None:
     assert result.exit_code == 0, result.output
     assert re.search(r"^retention\.keys +90d$", result.stdout, re.MULTILINE)
     assert re.search(r"^source\.std\.secret +env:STD_SECRET$", result.stdout, re.MULTILINE)
-    assert "can be used: 2 sources" in result.stdout
+    assert "can be used: 2 sources, 0 destinations" in result.stdout
     assert SECRET not in result.output
 
 
