@@ -4,7 +4,6 @@
 assembly.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -57,11 +56,6 @@ def outlets(
         assert made is not None
         found[chosen.name] = made
     return found
-
-
-async def close(gone: Iterable[Outlet]) -> None:
-    """Let go of what destinations hold. One that cannot does not keep the others."""
-    await asyncio.gather(*(each.destination.close() for each in gone), return_exceptions=True)
 
 
 def warnings(settings: Settings) -> set[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
-from hookbox import assembly
+from hookbox import assembly, onward
 from hookbox.clock import Clock
 from hookbox.errors import OperatorError
 from hookbox.flows import confirm, work
@@ -148,11 +148,17 @@ class Runtime:
         for target in targets:
             self.lanes[target].wake()
 
-    async def _adopt(self, settings: Settings) -> None:
-        """Make `settings` the ones in force, or raise and change nothing."""
+    async def _adopt(
+        self, settings: Settings, change: Callable[[Transaction], None] | None = None
+    ) -> None:
+        """Make `settings` the ones in force, or raise and change nothing. `change`: what of the
+        sealed store is changed at the same time.
+        """
         now = self.clock.now()
 
         def work(transaction: Transaction) -> dict[str, Source]:
+            if change is not None:
+                change(transaction)
             names = assembly.providers_of(settings)
             ids = assembly.remember(transaction, names, now)
             sealed = assembly.open_secrets(transaction, self.seal, names)
@@ -220,43 +226,32 @@ class Runtime:
 
     async def change_secrets(self, change: Callable[[Transaction], None]) -> None:
         """Change the sealed store and use the outcome at once; refused as a whole when it leaves a
-        source unusable.
+        source or a destination unusable.
         """
-
-        def work(transaction: Transaction) -> dict[str, Source]:
-            change(transaction)
-            names = assembly.providers_of(self.settings)
-            ids = {source.name: source.id for source in self.sources.all()}
-            sealed = assembly.open_secrets(transaction, self.seal, names)
-            return assembly.live_sources(self.settings, ids, sealed)
-
         async with self._changing:
             await self.tally.flush()  # what was counted so far belongs to the secrets as they were
-            self.sources.replace(await self.writer.write(work))
+            await self._adopt(self.settings, change)
 
-    async def set_secret(self, source: str, text: str, *, rotate: bool) -> None:
-        """Set the current secret of a source; with `rotate` the old one stays valid as the previous
-        one.
+    async def set_secret(self, owner: str, text: str, *, rotate: bool) -> None:
+        """Set the current secret of a source or a destination; with `rotate` the old one stays
+        valid as the previous one.
         """
-        if self.sources.get(source) is None:
-            raise OperatorError(f"no source is called {source!r}; see: hookbox source list")
+        sources = {assembly.owner(each.name) for each in self.settings.sources}
+        if owner not in sources | {onward.owner(each.name) for each in self.settings.destinations}:
+            raise OperatorError(f"the running server knows no {owner}; see: hookbox check")
         sealed, now = self.seal.close(text), self.clock.now()
         if rotate:
-            await self.change_secrets(
-                lambda t: secrets.rotate(t, assembly.owner(source), sealed, now)
-            )
+            await self.change_secrets(lambda t: secrets.rotate(t, owner, sealed, now))
         else:
-            await self.change_secrets(
-                lambda t: secrets.put(t, assembly.owner(source), Slot.CURRENT, sealed, now)
-            )
+            await self.change_secrets(lambda t: secrets.put(t, owner, Slot.CURRENT, sealed, now))
 
     def renew_token(self) -> None:
         """From now on the private port asks for another token."""
         self.token = bearer.renew(self.settings.state)
 
-    async def drop_secret(self, source: str, slot: Slot) -> None:
-        """Forget one slot of a source."""
-        await self.change_secrets(lambda t: secrets.drop(t, assembly.owner(source), slot))
+    async def drop_secret(self, owner: str, slot: Slot) -> None:
+        """Forget one slot of a source or a destination."""
+        await self.change_secrets(lambda t: secrets.drop(t, owner, slot))
 
     async def simulate(self, name: str, kind: Kind, to: str) -> Signed:
         """A correctly signed request of this source, for whoever asked to send. Raises

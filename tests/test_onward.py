@@ -201,27 +201,6 @@ def test_changed_destination_is_another_one(text: str, sealed: onward.Sealed) ->
     assert after["file"] is before["file"]
 
 
-async def test_closing_goes_on_after_one_that_cannot() -> None:
-    class Stubborn:
-        async def close(self) -> None:
-            raise OSError
-
-    class Willing:
-        closed = False
-
-        async def close(self) -> None:
-            self.closed = True
-
-    [outlet] = outlets(EXEC).values()
-    willing = Willing()
-    each = (
-        Outlet(name="x", route=outlet.route, destination=destination)  # type: ignore[arg-type]
-        for destination in (Stubborn(), willing)
-    )
-    await onward.close(each)
-    assert willing.closed
-
-
 # -- secrets -------------------------------------------------------------------------------------
 
 

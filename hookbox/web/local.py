@@ -135,11 +135,11 @@ def _actions(runtime: Runtime) -> dict[str, Action]:
         return {}
 
     async def set_secret(fields: Fields) -> Fields:
-        await runtime.set_secret(fields["source"], fields["text"], rotate=bool(fields["rotate"]))
+        await runtime.set_secret(fields["owner"], fields["text"], rotate=bool(fields["rotate"]))
         return {}
 
     async def drop_secret(fields: Fields) -> Fields:
-        await runtime.drop_secret(fields["source"], Slot(fields["slot"]))
+        await runtime.drop_secret(fields["owner"], Slot(fields["slot"]))
         return {}
 
     async def simulate(fields: Fields) -> Fields:
