@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from hookbox import onward
 from hookbox.errors import ConfigError
 from hookbox.flows.sources import Source
 from hookbox.model import Slot
@@ -73,15 +74,15 @@ def warnings(settings: Settings, sources: Iterable[Source]) -> set[str]:
         for each in sources
         if not each.trust.keys and each.provider.needs_secret
     }
-    told |= {
-        f"destination {each.name} is not served by this version: nothing is handed on to it"
-        for each in settings.destinations
-    }
-    return told | {
-        f"source {each.name} is not polled by this version: only its webhooks are received"
-        for each in settings.sources
-        if each.poll is not None
-    }
+    return (
+        told
+        | onward.warnings(settings)
+        | {
+            f"source {each.name} is not polled by this version: only its webhooks are received"
+            for each in settings.sources
+            if each.poll is not None
+        }
+    )
 
 
 def budget(settings: Settings) -> Budget:

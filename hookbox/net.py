@@ -3,22 +3,22 @@
 One request, one answer, within one deadline and one size. Redirects are answers like any other;
 there are no cookies, no proxies, no credentials in URLs, and nothing is inflated.
 
-The address guard: a name is looked up once, every address that it has must be allowed, and the
-connection goes to the address that was checked, while TLS still proves the name. So it does not
-matter what the name's server answers the next time. A URL has one reading here, our own; what is
-sent is put together from its parts, and what does not fit is refused before any look-up.
+The address guard: a name is looked up once for each request, every address that it has must be
+allowed, and the connection goes to the address that was checked, while TLS still proves the name.
+So it does not matter what the name's server answers the next time.
 """
 
 import asyncio
+import functools
 import ipaddress
-import re
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hookbox.errors import AddressRefused, NetError
+from hookbox.errors import NetError
+from hookbox.rules.reach import Address, Network, Reach, Target, literal, parsed
 
 if TYPE_CHECKING:
     import httpx
@@ -27,23 +27,15 @@ DEADLINE_S = 10.0
 ANSWER_MAX = 65_536
 ADDRESSES_MAX = 4  # of a name with many, the first ones; the deadline is shared among them
 
-URL = re.compile(
-    r"(https?)://([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?(/[!\"$-~]{0,4000})?"
-)
-NUMERIC = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
-PORTS = {"http": 80, "https": 443}
+# A way's own deadline for connecting: to a machine that is up it takes a few round trips.
+CONNECT_S = 5.0
+# How long a connection is kept for the next request. Common servers close theirs after five seconds
+# or more, and a request that crosses such a close would fail for nothing.
+KEPT_S = 4.0
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 # Host and port to addresses and ports, as getaddrinfo does.
 Resolve = Callable[[str, int], Awaitable[Sequence[tuple[str, int]]]]
-
-# What older Pythons take for public: protocol assignments, and relays between IPv4 and IPv6.
-SPECIAL_V4 = tuple(ipaddress.IPv4Network(each) for each in ("192.0.0.0/24", "192.88.99.0/24"))
-# The only block of IPv6 that is routed; in it, Teredo and 6to4 wrap addresses of IPv4.
-GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
-WRAPPING_V6 = tuple(ipaddress.IPv6Network(each) for each in ("2001::/32", "2002::/16"))
-# What a network without IPv4 makes of IPv4's addresses (RFC 6052). Real, so what is inside counts.
-NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+Place = tuple[Address, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,21 +45,6 @@ class Answer:
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A URL, taken apart."""
-
-    scheme: str
-    host: str
-    port: int
-    path: str
-
-    @property
-    def host_header(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 async def look_up(host: str, port: int) -> Sequence[tuple[str, int]]:
@@ -90,7 +67,8 @@ class Net:
         resolve: Resolve = look_up,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._loopback, self._resolve, self._tls = loopback, resolve, tls
+        self._guard = _Guard(Reach(loopback=loopback), resolve)
+        self._tls = tls
 
     async def request(
         self,
@@ -108,83 +86,101 @@ class Net:
         `plain` allows http to the internet, for what proves itself (an authority's certificate).
         """
         target = parsed(url)
-        if target.scheme == "http" and not (plain or self._loopback):
-            raise AddressRefused(f"{target.host}: only https goes out")
-        try:
-            async with asyncio.timeout(deadline_s):
-                addresses = await self._addresses(target, plain=plain)
-                request = _Request(method, target, headers or {}, body, answer_max)
-                return await self._first_answer(request, addresses, deadline_s)
-        except TimeoutError as error:
-            raise NetError(f"{target.host}: no answer within {deadline_s:g} s") from error
+        once = {**(headers or {}), "connection": "close"}
+        request = _Request(method, target, once, body, answer_max)
+        return await self._guard.answer(request, self._exchange, deadline_s, plain=plain)
 
-    async def _addresses(self, target: Target, *, plain: bool) -> Sequence[tuple[Address, int]]:
-        """Where the target is; AddressRefused when one of its addresses is not allowed."""
-        literal = _literal(target.host)
-        if literal is not None:
-            found: Sequence[tuple[Address, int]] = [(literal, target.port)]
-        else:
-            try:
-                names = await self._resolve(target.host, target.port)
-            except (OSError, UnicodeError) as error:
-                raise NetError(f"{target.host}: the name cannot be looked up") from error
-            found = [(ipaddress.ip_address(address), port) for address, port in names]
-        if not found:
-            raise NetError(f"{target.host}: the name has no address")
-        for address, _ in found:
-            if not self._allowed(address, public=plain or target.scheme == "https"):
-                raise AddressRefused(f"{target.host}: must not connect to {address}")
-        return found[:ADDRESSES_MAX]
-
-    def _allowed(self, address: Address, *, public: bool) -> bool:
-        return (public and is_public(address)) or (self._loopback and is_loopback(address))
-
-    async def _first_answer(
-        self, request: "_Request", addresses: Sequence[tuple[Address, int]], deadline_s: float
-    ) -> Answer:
-        """The answer of the first address that can be connected to."""
-        import httpx
-
-        trouble: Exception | None = None
-        for address, port in addresses:
-            try:
-                return await self._exchange(request, address, port, deadline_s / len(addresses))
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-                trouble = error
-            except httpx.HTTPError as error:
-                trouble = error
-                break
-        why = str(trouble) or type(trouble).__name__
-        raise NetError(f"{request.target.host}: {why}") from trouble
-
-    async def _exchange(
-        self, request: "_Request", address: Address, port: int, connect_s: float
-    ) -> Answer:
+    async def _exchange(self, request: "_Request", place: Place, connect_s: float) -> Answer:
         """One request on a connection of its own, so that none is ever shared between names."""
         import httpx
 
         if self._tls is None:
             self._tls = ssl.create_default_context()
         async with httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False) as transport:
-            response = await transport.handle_async_request(request.to(address, port, connect_s))
-            try:
-                body = await _capped(response, request)
-            finally:
-                await response.aclose()
-        return Answer(status=response.status_code, headers=dict(response.headers), body=body)
+            return await _exchanged(transport, request, place, connect_s)
+
+
+class Way:
+    """A way out to one URL, its connections kept from one request to the next.
+
+    It leads to public addresses by https, to this machine, and to the networks that are named.
+    There are as many connections as requests were ever under way at once.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        networks: tuple[Network, ...] = (),
+        resolve: Resolve = look_up,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """Raises AddressRefused for a URL that cannot be gone to, as far as that shows in it."""
+        self._target = parsed(url)
+        reach = Reach(loopback=True, networks=networks)
+        reach.check(self._target, literal(self._target.host))
+        self._guard = _Guard(reach, resolve)
+        self._tls = tls
+        self._idle: list[httpx.AsyncHTTPTransport] = []
+        self._good: Place | None = None  # where the last answer came from
+        self._closed = False
+
+    async def post(self, *, headers: Mapping[str, str], body: bytes, deadline_s: float) -> Answer:
+        """The answer, its body cut at ANSWER_MAX. Raises NetError when none came."""
+        request = _Request("POST", self._target, headers, body, ANSWER_MAX, cut=True)
+        return await self._guard.answer(request, self._exchange, deadline_s, first=self._good)
+
+    async def close(self) -> None:
+        """Let the connections go."""
+        self._closed = True
+        while self._idle:
+            await self._idle.pop().aclose()
+
+    async def _exchange(self, request: "_Request", place: Place, connect_s: float) -> Answer:
+        """On the connection that was used last, so that those that are too many grow old.
+
+        A transport holds one connection: a pool of many looks at each of them for every request.
+        """
+        transport = self._idle.pop() if self._idle else self._opened()
+        try:
+            answer = await _exchanged(transport, request, place, min(connect_s, CONNECT_S))
+        except BaseException:
+            await transport.aclose()
+            raise
+        self._good = place
+        if self._closed:
+            await transport.aclose()
+        else:
+            self._idle.append(transport)
+        return answer
+
+    def _opened(self) -> "httpx.AsyncHTTPTransport":
+        import httpx
+
+        if self._tls is None:
+            # Where TLS is not spoken, reading all authorities would be for nothing.
+            speaks = self._target.scheme == "https"
+            self._tls = (
+                ssl.create_default_context() if speaks else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            )
+        one = httpx.Limits(max_connections=1, keepalive_expiry=KEPT_S)
+        return httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=one)
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A request that may go to any of the target's addresses."""
+    """A request that may go to any of the target's addresses. `cut`: of an answer that is too long
+    the beginning will do.
+    """
 
     method: str
     target: Target
     headers: Mapping[str, str]
     body: bytes
     answer_max: int
+    cut: bool = False
 
-    def to(self, address: Address, port: int, connect_s: float) -> "httpx.Request":
+    def to(self, place: Place, connect_s: float) -> "httpx.Request":
         import httpx
 
         target = self.target
@@ -192,69 +188,104 @@ class _Request:
             "host": target.host_header,
             "user-agent": "hookbox",
             "accept-encoding": "identity",
-            "connection": "close",
         }
         return httpx.Request(
             self.method,
-            httpx.URL(
-                scheme=target.scheme, host=str(address), port=port, raw_path=target.path.encode()
-            ),
+            _url(target.scheme, str(place[0]), place[1], target.path),
             headers={**{name.lower(): value for name, value in self.headers.items()}, **own},
             content=self.body or None,
             extensions={"timeout": {"connect": connect_s}, "sni_hostname": target.host},
         )
 
 
-async def _capped(response: "httpx.Response", request: _Request) -> bytes:
+@functools.lru_cache(maxsize=64)  # a way asks for the same one again and again
+def _url(scheme: str, host: str, port: int, path: str) -> "httpx.URL":
+    import httpx
+
+    return httpx.URL(scheme=scheme, host=host, port=port, raw_path=path.encode())
+
+
+Exchange = Callable[[_Request, Place, float], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Guard:
+    """Lets requests through to where they may go."""
+
+    reach: Reach
+    resolve: Resolve
+
+    async def answer(
+        self,
+        request: _Request,
+        exchange: Exchange,
+        deadline_s: float,
+        *,
+        plain: bool = False,
+        first: Place | None = None,
+    ) -> Answer:
+        """The answer within the deadline. `first`: which of the addresses to begin with."""
+        target = request.target
+        self.reach.check(target, literal(target.host), plain=plain)
+        try:
+            async with asyncio.timeout(deadline_s):
+                places = await self._places(target, plain=plain)
+                places.sort(key=lambda place: place != first)
+                return await _first_answer(request, places, exchange, deadline_s / len(places))
+        except TimeoutError as error:
+            raise NetError(f"{target.host}: no answer within {deadline_s:g} s") from error
+
+    async def _places(self, target: Target, *, plain: bool) -> list[Place]:
+        """Where the target is; AddressRefused when one of its addresses is not allowed."""
+        found = [(address, target.port) for address in literal(target.host)]
+        if not found:
+            try:
+                names = await self.resolve(target.host, target.port)
+            except (OSError, UnicodeError) as error:
+                raise NetError(f"{target.host}: the name cannot be looked up") from error
+            found = [(ipaddress.ip_address(name), port) for name, port in names]
+        if not found:
+            raise NetError(f"{target.host}: the name has no address")
+        self.reach.check(target, [address for address, _ in found], plain=plain)
+        return found[:ADDRESSES_MAX]
+
+
+async def _first_answer(
+    request: _Request, places: Sequence[Place], exchange: Exchange, connect_s: float
+) -> Answer:
+    """The answer of the first address that can be connected to."""
+    import httpx
+
+    trouble: Exception | None = None
+    for place in places:
+        try:
+            return await exchange(request, place, connect_s)
+        except httpx.HTTPError as error:
+            trouble = error
+            if not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+                break
+    why = str(trouble) or type(trouble).__name__
+    raise NetError(f"{request.target.host}: {why}") from trouble
+
+
+async def _exchanged(
+    transport: "httpx.AsyncHTTPTransport", request: _Request, place: Place, connect_s: float
+) -> Answer:
+    response = await transport.handle_async_request(request.to(place, connect_s))
+    try:
+        body = await _body(response, request)
+    finally:
+        await response.aclose()
+    return Answer(status=response.status_code, headers=dict(response.headers), body=body)
+
+
+async def _body(response: "httpx.Response", request: _Request) -> bytes:
     parts, size = [], 0
     async for part in response.aiter_raw():
         parts.append(part)
         size += len(part)
         if size > request.answer_max:
-            raise NetError(f"{request.target.host}: more than {request.answer_max} bytes came back")
-    return b"".join(parts)
-
-
-# -- what may be reached -------------------------------------------------------------------------
-
-
-def parsed(url: str) -> Target:
-    """The parts of a URL; AddressRefused for what could be read in two ways, or is no URL."""
-    found = URL.fullmatch(url)
-    if found is None:
-        raise AddressRefused("this is not a plain http or https URL")
-    scheme, host, port = found[1], found[2].strip("[]").lower(), int(found[3] or PORTS[found[1]])
-    if not 0 < port < 65_536 or not _is_host(host):
-        raise AddressRefused("this is not a plain http or https URL")
-    return Target(scheme, host, port, found[4] or "/")
-
-
-def _is_host(host: str) -> bool:
-    """A name, or an address written in the one usual way: no `127.1`, no `0x7f000001`."""
-    labels = host.split(".")
-    if ":" in host or NUMERIC.fullmatch(labels[-1]):
-        return _literal(host) is not None
-    return all(0 < len(label) < 64 for label in labels)
-
-
-def _literal(host: str) -> Address | None:
-    try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        return None
-
-
-def is_loopback(address: Address) -> bool:
-    return address.is_loopback
-
-
-def is_public(address: Address) -> bool:
-    """Whether the address is somebody else's, out there: not this machine, its network, or a
-    wrapping of either."""
-    if isinstance(address, ipaddress.IPv6Address):
-        if address in NAT64:
-            return is_public(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF))
-        wrapped = any(address in network for network in WRAPPING_V6)
-        return address in GLOBAL_V6 and address.is_global and not wrapped
-    special = any(address in network for network in SPECIAL_V4)
-    return address.is_global and not (address.is_multicast or address.is_reserved or special)
+            break
+    if size > request.answer_max and not request.cut:
+        raise NetError(f"{request.target.host}: more than {request.answer_max} bytes came back")
+    return b"".join(parts)[: request.answer_max]

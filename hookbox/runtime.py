@@ -8,32 +8,29 @@ folds the WAL and closes, and the lock goes last.
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from hookbox import assembly
+from hookbox import assembly, onward
 from hookbox.clock import Clock
-from hookbox.errors import OperatorError
-from hookbox.flows import confirm, settlement
+from hookbox.flows import confirm, forward, settlement
 from hookbox.flows.certificates import Certificates
 from hookbox.flows.decisions import Decisions
 from hookbox.flows.feed import Feed
+from hookbox.flows.forward import Outlet
 from hookbox.flows.lane import Lane
 from hookbox.flows.outbox import Outbox
 from hookbox.flows.probe import Probes
 from hookbox.flows.receive import Receiver
-from hookbox.flows.release import release
 from hookbox.flows.simulate import Simulations
 from hookbox.flows.sources import Source, Sources
 from hookbox.flows.standstill import Standstill
 from hookbox.flows.tally import Tally
 from hookbox.flows.work import Worker
-from hookbox.model import Kind, Slot
 from hookbox.net import Net
-from hookbox.providers.contract import Provider, Signed
 from hookbox.settings import Settings
-from hookbox.store import bearer, database, quarantine, schema, secrets, sources
+from hookbox.store import bearer, database, forwarding, schema, secrets, sources
 from hookbox.store.connections import Transaction
 from hookbox.store.lock import Lock
 from hookbox.store.reader import Reader
@@ -69,6 +66,7 @@ class Runtime:
         self._tasks: list[asyncio.Task[None]] = []
         self._working: asyncio.Task[None] | None = None
         self.outbox: Outbox
+        self._outlets: dict[str, Outlet] = {}
         self._warned: set[str] = set()
         self.ready = False
         self.broken = asyncio.Event()  # something that must run ended: stop and start anew
@@ -142,33 +140,52 @@ class Runtime:
         self.worker.wake()
         self.outbox.wake()
 
-    async def _adopt(self, settings: Settings) -> None:
-        """Make `settings` the ones in force, or raise and change nothing."""
+    async def _adopt(
+        self, settings: Settings, change: Callable[[Transaction], None] | None = None
+    ) -> None:
+        """Make `settings` the ones in force, or raise and change nothing. `change`: what of the
+        sealed store is changed at the same time.
+        """
         now = self.clock.now()
 
-        def work(transaction: Transaction) -> dict[str, Source]:
+        def work(transaction: Transaction) -> tuple[dict[str, Source], dict[str, Outlet]]:
+            if change is not None:
+                change(transaction)
             names = assembly.providers_of(settings)
             ids = assembly.remember(transaction, names, now)
             sealed = assembly.open_secrets(transaction, self.seal, names)
-            return assembly.live_sources(settings, ids, sealed)
+            sources = assembly.live_sources(settings, ids, sealed)
+            onward.ensure_secrets(transaction, self.seal, settings, now)
+            keys = onward.open_secrets(transaction, self.seal, settings)
+            outlets = onward.outlets(settings, keys, self._outlets)
+            forwarding.adopt(transaction, [forwarding.target_of(name) for name in outlets])
+            return sources, outlets
 
-        self.sources.replace(await self.writer.write(work))
+        sources, self._outlets = await self.writer.write(work)
+        self.sources.replace(sources)
         self.settings = settings
         self.worker.budget = assembly.budget(settings)
+        self.worker.routes = [outlet.route for outlet in self._outlets.values()]
         for task in self.outbox.adopt(self._lanes()):
             task.add_done_callback(self._lane_ended)
-        self.worker.wake()
-        warnings = assembly.warnings(settings, self.sources.all())
+        self._wake_all()
+        warnings = assembly.warnings(settings, self.sources.all()) | onward.warnings(settings)
         for warning in warnings - self._warned:
             log.warning("%s", warning)
         self._warned = warnings
 
     def _lanes(self) -> list[Lane[Any]]:
         """Every lane that the configuration asks for."""
-        return [confirm.lane(self.net)]
+        outlets = self._outlets.values()
+        return [confirm.lane(self.net), *(forward.lane(each, self.clock) for each in outlets)]
 
-    async def _sealed(self, names: Mapping[str, str]) -> assembly.Sealed:
-        return await self.writer.write(partial(assembly.open_secrets, seal=self.seal, names=names))
+    async def adopt(self, change: Callable[[Transaction], None]) -> None:
+        """Change the sealed store and use the outcome at once; refused as a whole when it leaves a
+        source or a destination unusable.
+        """
+        async with self._changing:
+            await self.tally.flush()  # what was counted so far belongs to the secrets as they were
+            await self._adopt(self.settings, change)
 
     async def reload(self) -> None:
         """Read the configuration again and take it live between two requests.
@@ -214,85 +231,3 @@ class Runtime:
         )
         self._working.cancel()
         await asyncio.gather(self._working, return_exceptions=True)
-
-    # --- what the private door can ask for
-
-    async def change_secrets(self, change: Callable[[Transaction], None]) -> None:
-        """Change the sealed store and use the outcome at once; refused as a whole when it leaves a
-        source unusable.
-        """
-
-        def work(transaction: Transaction) -> dict[str, Source]:
-            change(transaction)
-            names = assembly.providers_of(self.settings)
-            ids = {source.name: source.id for source in self.sources.all()}
-            sealed = assembly.open_secrets(transaction, self.seal, names)
-            return assembly.live_sources(self.settings, ids, sealed)
-
-        async with self._changing:
-            await self.tally.flush()  # what was counted so far belongs to the secrets as they were
-            self.sources.replace(await self.writer.write(work))
-
-    async def set_secret(self, source: str, text: str, *, rotate: bool) -> None:
-        """Set the current secret of a source; with `rotate` the old one stays valid as the previous
-        one.
-        """
-        if self.sources.get(source) is None:
-            raise OperatorError(f"no source is called {source!r}; see: hookbox source list")
-        sealed, now = self.seal.close(text), self.clock.now()
-        if rotate:
-            await self.change_secrets(
-                lambda t: secrets.rotate(t, assembly.owner(source), sealed, now)
-            )
-        else:
-            await self.change_secrets(
-                lambda t: secrets.put(t, assembly.owner(source), Slot.CURRENT, sealed, now)
-            )
-
-    def renew_token(self) -> None:
-        """From now on the private port asks for another token."""
-        self.token = bearer.renew(self.settings.state)
-
-    async def drop_secret(self, source: str, slot: Slot) -> None:
-        """Forget one slot of a source."""
-        await self.change_secrets(lambda t: secrets.drop(t, assembly.owner(source), slot))
-
-    async def simulate(self, name: str, kind: Kind, to: str) -> Signed:
-        """A correctly signed request of this source, for whoever asked to send. Raises
-        OperatorError.
-        """
-        source = self.sources.get(name)
-        if source is None:
-            raise OperatorError(f"no source is called {name!r}; see: hookbox source list")
-        chosen = next(each for each in self.settings.sources if each.name == name)
-        sealed = await self._sealed({name: ""})
-        text = assembly.secret_text(chosen, sealed.get(name, {}))
-        return self.simulations.make(source, kind, to, text)
-
-    async def probe(self, name: str, failures: int) -> None:
-        """Begin to probe a source; with 0 failures, end it. Raises OperatorError."""
-        source = self.sources.get(name)
-        if source is None:
-            raise OperatorError(f"no source is called {name!r}; see: hookbox source list")
-        await (self.probes.start(source, failures) if failures else self.probes.stop(source))
-
-    async def accept_quarantined(self, entry_id: int, *, unread: bool) -> str:
-        """Let a quarantined thing through; what became of it, for a person."""
-
-        def provider_of(name: str) -> Provider | None:
-            source = self.sources.get(name)
-            return None if source is None else source.provider
-
-        now = self.clock.now()
-        told = await self.writer.write(
-            lambda t: release(t, entry_id, provider_of, now, unread=unread)
-        )
-        self.worker.wake()
-        return told
-
-    async def discard_quarantined(self, entry_id: int, reason: str) -> None:
-        """Close a quarantined thing without effect."""
-        now = self.clock.now()
-        await self.writer.write(
-            partial(quarantine.discard, entry_id=entry_id, reason=reason, now=now)
-        )

@@ -27,7 +27,9 @@ FLOORS = {
     "net": 2,
     "flows": 3,
     "assembly": 4,
+    "onward": 4,
     "runtime": 4,
+    "control": 4,
     "web": 5,
     "cli": 5,
     "__main__": 6,  # the program, which hands one door to the other
@@ -53,6 +55,7 @@ GATES = {
     "hookbox.settings": (
         "settings",
         "assembly.py",
+        "onward.py",
         "runtime.py",
         "cli/",
         "web/serve.py",

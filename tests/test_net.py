@@ -1,15 +1,21 @@
 """The way out: where it may lead, what it brings back, and how long it takes at most."""
 
 import asyncio
+import contextlib
 import gzip
 import ipaddress
-from collections.abc import Sequence
+import socket
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from hookbox.errors import AddressRefused, NetError
-from hookbox.net import Net, Resolve, Target, is_public, parsed
+from hookbox.net import Net, Resolve, Way
+from hookbox.rules.reach import Target, is_public, parsed
 from tests.outbound import NotAllowed, guarded
 from tests.pki import authority, client_side, server, server_side
 from tests.servers import HOST, Respond, answering, http_server
@@ -361,3 +367,194 @@ async def test_authority_that_nobody_trusts_proves_nothing(tmp_path: Path) -> No
             with guarded(seen.where), pytest.raises(NetError, match="certificate"):
                 await net.request("GET", f"https://{NAME}/")
     assert seen.heads == []
+
+
+# -- a way that is kept --------------------------------------------------------------------------
+
+
+@dataclass
+class KeepingServer:
+    """What the server saw, and whether it answers."""
+
+    port: int = 0
+    connections: int = 0
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.may_answer.set()
+
+    def hang_up(self) -> None:
+        for writer in self.writers:
+            writer.close()
+        self.writers.clear()
+
+
+@asynccontextmanager
+async def keeping_server(tls: ssl.SSLContext | None = None) -> AsyncIterator[KeepingServer]:
+    """A server that answers request after request on a connection."""
+    seen = KeepingServer()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.connections += 1
+        seen.writers.append(writer)
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                await reader.readuntil(b"\r\n\r\n")
+                await seen.may_answer.wait()
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        writer.close()
+
+    listening = await asyncio.start_server(serve, HOST, 0, ssl=tls)
+    seen.port = listening.sockets[0].getsockname()[1]
+    try:
+        yield seen
+    finally:
+        listening.close()
+        seen.hang_up()
+        await listening.wait_closed()
+
+
+async def post(way: Way) -> int:
+    return (await way.post(headers={}, body=b"", deadline_s=5.0)).status
+
+
+async def test_connection_is_kept_for_the_next_request() -> None:
+    async with keeping_server() as seen:
+        way = Way(f"http://{HOST}:{seen.port}/")
+        for _ in range(20):
+            assert await post(way) == 200
+        assert seen.connections == 1
+        await way.close()
+
+
+async def test_there_are_as_many_connections_as_requests_at_once() -> None:
+    async with keeping_server() as seen:
+        way = Way(f"http://{HOST}:{seen.port}/")
+        for _ in range(5):
+            assert await asyncio.gather(*(post(way) for _ in range(8))) == [200] * 8
+        assert seen.connections == 8
+        await way.close()
+
+
+async def test_connection_that_the_server_closed_is_not_used_again() -> None:
+    async with keeping_server() as seen:
+        way = Way(f"http://{HOST}:{seen.port}/")
+        for _ in range(5):
+            assert await post(way) == 200
+            seen.hang_up()
+            await _settled()
+        assert seen.connections == 5
+        await way.close()
+
+
+async def test_cancelled_request_does_not_spoil_the_next() -> None:
+    async with keeping_server() as seen:
+        way = Way(f"http://{HOST}:{seen.port}/")
+        assert await post(way) == 200
+        seen.may_answer.clear()
+        task = asyncio.create_task(post(way))
+        await _settled()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        seen.may_answer.set()
+        assert await post(way) == 200
+        await way.close()
+
+
+async def _settled() -> None:
+    """What was written is read, and what was closed is noticed."""
+    for _ in range(50):
+        await asyncio.sleep(0.001)
+
+
+async def test_name_is_checked_again_though_a_connection_is_kept() -> None:
+    async with keeping_server() as seen:
+        resolve = resolving([(HOST, seen.port)], [("10.0.0.5", seen.port)])
+        way = Way("http://app.example/", resolve=resolve)
+        with guarded((HOST, seen.port)) as guard:
+            assert await post(way) == 200
+            with pytest.raises(AddressRefused, match=r"10\.0\.0\.5"):
+                await post(way)
+            assert guard.connects == [(HOST, seen.port)]
+        await way.close()
+
+
+async def test_address_that_answered_is_tried_first_the_next_time() -> None:
+    async with http_server(answering("200 OK")) as dead:
+        pass
+    async with keeping_server() as seen:
+        resolve = resolving([dead.where, (HOST, seen.port)])
+        way = Way("http://app.example/", resolve=resolve)
+        with guarded(dead.where, (HOST, seen.port)) as guard:
+            assert [await post(way), await post(way)] == [200, 200]
+        assert guard.connects == [dead.where, (HOST, seen.port)]
+        await way.close()
+
+
+PRIVATE = ["10.0.0.5", "192.168.1.7", "169.254.169.254", "fd00::5", "100.64.0.1"]
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_private_address_is_reached_only_where_its_network_is_named(
+    scheme: str, address: str
+) -> None:
+    host = f"[{address}]" if ":" in address else address
+    named = resolving([(address, 80)])
+    for networks in ((), (ipaddress.ip_network("10.9.0.0/16"),)):
+        with pytest.raises(AddressRefused):
+            Way(f"{scheme}://{host}/", networks=networks)
+        way = Way(f"{scheme}://app.example/", networks=networks, resolve=named)
+        with guarded() as guard, pytest.raises(AddressRefused):
+            await post(way)
+        assert guard.connects == []
+    way = Way(f"{scheme}://{host}/", networks=(ipaddress.ip_network(address),))
+    with guarded() as guard, pytest.raises((NotAllowed, BaseExceptionGroup)):
+        await post(way)
+    assert [where[0] for where in guard.connects] == [address]
+
+
+async def test_public_address_is_reached_by_https_only() -> None:
+    with pytest.raises(AddressRefused):
+        Way("http://1.1.1.1/")
+    way = Way("http://app.example/", resolve=resolving([("1.1.1.1", 80)]))
+    with guarded() as guard, pytest.raises(AddressRefused):
+        await post(way)
+    assert guard.connects == []
+    with guarded() as guard, pytest.raises((NotAllowed, BaseExceptionGroup)):
+        await post(Way("https://1.1.1.1/"))
+    assert guard.connects == [("1.1.1.1", 443)]
+
+
+async def test_kept_connection_was_proved_by_the_name(tmp_path: Path) -> None:
+    root = authority("root")
+    context = server_side([server(root, NAME)], tmp_path)
+    async with keeping_server(context) as seen:
+        resolve = resolving([(HOST, seen.port)])
+        way = Way(f"https://{NAME}/", resolve=resolve, tls=client_side(root))
+        with guarded((HOST, seen.port)):
+            assert [await post(way), await post(way)] == [200, 200]
+        assert seen.connections == 1
+        other = Way("https://app.example/", resolve=resolve, tls=client_side(root))
+        with guarded((HOST, seen.port)), pytest.raises(NetError, match="certificate"):
+            await post(other)
+        await way.close()
+        await other.close()
+
+
+async def test_connecting_has_a_deadline_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Towards a machine that does not answer at all: here, one whose queue of callers is full."""
+    monkeypatch.setattr("hookbox.net.CONNECT_S", 0.2)
+    with socket.socket() as full, contextlib.ExitStack() as callers:
+        full.bind((HOST, 0))
+        full.listen(0)
+        for _ in range(4):
+            caller = callers.enter_context(socket.socket())
+            caller.setblocking(False)
+            caller.connect_ex(full.getsockname())
+        way = Way(f"http://{HOST}:{full.getsockname()[1]}/")
+        async with asyncio.timeout(20):
+            with pytest.raises(NetError, match="ConnectTimeout"):
+                await way.post(headers={}, body=b"", deadline_s=60.0)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookbox.errors import ConfigError
+from hookbox.model import Kind
 from hookbox.settings import (
     DestinationSettings,
     Listen,
@@ -135,7 +136,8 @@ def test_full_configuration_is_read() -> None:
             DestinationSettings(
                 name="app",
                 type="http",
-                options={"url": "http://127.0.0.1:3000/email-events", "kinds": ["bounced"]},
+                kinds=(Kind.BOUNCED,),
+                options={"url": "http://127.0.0.1:3000/email-events"},
                 line=39,
             ),
         ),

@@ -1,13 +1,22 @@
 """`hookbox check`: the configuration as it would run, read by the very code that runs it."""
 
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
 import click
 
-from hookbox import assembly
+from hookbox import assembly, onward
 from hookbox.cli import terminal
 from hookbox.cli.box import Box, pass_box
 from hookbox.flows.sources import Source
+from hookbox.model import Slot
 from hookbox.settings import Settings, masked
 from hookbox.store import database, secrets
+from hookbox.store.connections import Transaction
+from hookbox.store.secrets import Seal
+
+Opened = Mapping[str, Mapping[Slot, str]]
 
 
 @click.command()
@@ -23,11 +32,16 @@ def command(box: Box) -> None:
     """
     settings = box.settings()
     sources = live_sources(settings)
+    outlets = onward.outlets(settings, onward.with_made(settings, sealed_onward(settings)), {})
     terminal.facts(masked(settings))
     for warning in sorted(assembly.warnings(settings, sources.values())):
         terminal.say(warning)
-    count = len(sources)
-    click.echo(f"\nthis configuration can be used: {count} source{'' if count == 1 else 's'}")
+    told = f"{_counted(len(sources), 'source')}, {_counted(len(outlets), 'destination')}"
+    click.echo(f"\nthis configuration can be used: {told}")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def live_sources(settings: Settings) -> dict[str, Source]:
@@ -36,10 +50,22 @@ def live_sources(settings: Settings) -> dict[str, Source]:
 
 
 def _sealed(settings: Settings) -> assembly.Sealed:
-    if not (settings.state / database.FILE_NAME).exists():
+    def opened(transaction: Transaction, seal: Seal) -> assembly.Sealed:
+        return assembly.open_secrets(transaction, seal, assembly.providers_of(settings))
+
+    return _looked_up(settings.state, opened)
+
+
+def sealed_onward(settings: Settings) -> onward.Sealed:
+    """The destinations' secrets that are there already."""
+    return _looked_up(settings.state, partial(onward.open_secrets, settings=settings))
+
+
+def _looked_up(state: Path, opened: Callable[[Transaction, Seal], Opened]) -> Opened:
+    """What the sealed store holds; without making it, nor its key."""
+    if not (state / database.FILE_NAME).exists():
         return {}
-    with database.reading(settings.state) as transaction:
+    with database.reading(state) as transaction:
         if not secrets.any_sealed(transaction):
             return {}
-        seal = secrets.load_seal(settings.state)
-        return assembly.open_secrets(transaction, seal, assembly.providers_of(settings))
+        return opened(transaction, secrets.load_seal(state))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from hookbox import assembly
+from hookbox import assembly, onward
 from hookbox.cli import terminal
 from hookbox.cli.box import Box
 from hookbox.flows.rehearsal import Rehearsal, Rehearser
@@ -19,7 +19,7 @@ def rehearse(
     with database.reading(box.state) as transaction:
         ids = sources.known(transaction)
     rehearser = Rehearser(
-        assembly.reading_sources(settings, ids), [] if to else assembly.routes(settings)
+        assembly.reading_sources(settings, ids), [] if to else onward.routes(settings)
     )
     for page in chosen:
         with database.reading(box.state) as transaction:

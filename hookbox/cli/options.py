@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from hookbox.cli import terminal
 from hookbox.clock import SystemClock
 from hookbox.errors import ConfigError, HookboxError
-from hookbox.settings import duration, load, places
+from hookbox.settings import Settings, duration, load, places
 from hookbox.store import views
 from hookbox.store.views import Line, Page
 
@@ -55,14 +55,34 @@ def tell_of_more(found: Sequence[Line], page: Page, by: str = "id") -> None:
     terminal.say(f"there may be more: {where} {found[0 if page.after is None else -1][by]}")
 
 
-def _source_names(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
-    files = ctx.find_root().params
-    try:
-        settings = load(*places(files.get("config"), files.get("state")))
-    except HookboxError:
-        return []
-    names = [source.name for source in settings.sources]
-    return [CompletionItem(name) for name in names if name.startswith(begun)]
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def _completing(names_in: Callable[[Settings], list[str]]) -> Complete:
+    """Shell completion with names from the configuration."""
+
+    def complete(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
+        files = ctx.find_root().params
+        try:
+            names = names_in(load(*places(files.get("config"), files.get("state"))))
+        except HookboxError:
+            return []
+        return [CompletionItem(name) for name in names if name.startswith(begun)]
+
+    return complete
+
+
+def _sources(settings: Settings) -> list[str]:
+    return [source.name for source in settings.sources]
+
+
+def _destinations(settings: Settings) -> list[str]:
+    return [destination.name for destination in settings.destinations]
+
+
+_source_names = _completing(_sources)
+destination_names = _completing(_destinations)
+owner_names = _completing(lambda settings: _sources(settings) + _destinations(settings))
 
 
 source = click.option(

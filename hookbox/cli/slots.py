@@ -1,4 +1,5 @@
-"""Secret slots: which of a source's two secrets are there, where they lie and how they are used.
+"""Secret slots: which of the two secrets of a source or a destination are there, where they lie and
+how they are used.
 
 Never the secrets themselves.
 """
@@ -8,9 +9,10 @@ from datetime import datetime
 from pathlib import Path
 
 from hookbox.cli.terminal import span
+from hookbox.destinations import DESTINATIONS
 from hookbox.model import Slot
 from hookbox.providers import PROVIDERS
-from hookbox.settings import Settings, SourceSettings
+from hookbox.settings import DestinationSettings, Settings, SourceSettings
 from hookbox.store import database, views
 from hookbox.store.views import Line
 
@@ -25,11 +27,15 @@ Places = Mapping[tuple[str, str], Line]  # by owner and slot
 
 
 def slots(settings: Settings, state: Path, now: int) -> list[Line]:
-    """A line for each secret of each source, and for those that no source uses any more."""
+    """A line for each secret of each source and destination, and for those that none of them uses
+    any more.
+    """
     sealed, uses = _stored(state)
     lines: list[Line] = []
     for source in settings.sources:
         lines += _of_source(source, sealed, uses, now)
+    for destination in settings.destinations:
+        lines += _of_destination(destination, sealed)
     listed = {(line["owner"], line["slot"]) for line in lines}
     for place in sorted(sealed.keys() - listed):
         line = _line(place, SEALED, sealed, uses)
@@ -61,6 +67,24 @@ def _of_source(source: SourceSettings, sealed: Places, uses: Places, now: int) -
     previous = _line(previous_place, str(source.previous_secret or SEALED), sealed, uses)
     horizon_s = (provider.retry_horizon_s if provider else None) or HORIZON_UNKNOWN_S
     previous["advice"] = when_to_drop(current, previous, horizon_s, now)
+    yield previous
+
+
+def _of_destination(destination: DestinationSettings, sealed: Places) -> Iterator[Line]:
+    kind = DESTINATIONS.get(destination.type)
+    if kind is None or not kind.needs_secret:
+        return
+    owner = f"destination.{destination.name}"
+    current_place, previous_place = (owner, Slot.CURRENT.value), (owner, Slot.PREVIOUS.value)
+    kept = str(destination.secret or (SEALED if current_place in sealed else MISSING))
+    current = _line(current_place, kept, sealed, {})
+    if kept == MISSING:
+        current["advice"] = "it is made when the server starts"
+    yield current
+    if destination.previous_secret is None and previous_place not in sealed:
+        return
+    previous = _line(previous_place, str(destination.previous_secret or SEALED), sealed, {})
+    previous["advice"] = f"{KEEP} until the receiving program has the new one, then drop it"
     yield previous
 
 

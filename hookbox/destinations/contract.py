@@ -1,7 +1,8 @@
 """What a destination is: where events are brought after they were applied.
 
 A destination module exports one frozen `DestinationType` named `TYPE`. `open` makes the live
-destination out of what its table says; from then on `deliver` makes one attempt at one parcel.
+destination out of what its table says; from then on `deliver` makes one attempt to bring one
+parcel.
 
 Whoever brings parcels may die after the destination took one and before that was recorded, so a
 destination sees a parcel at least once, each time under the same idempotency key.
@@ -14,6 +15,8 @@ from typing import Any, Protocol
 
 from hookbox.model import Attempt, Parcel
 
+EXCERPT_MAX = 200  # characters of what a destination said that are kept with an attempt
+
 
 class Reading(StrEnum):
     """How the value of an option is written, and what becomes of it."""
@@ -24,6 +27,7 @@ class Reading(StrEnum):
     SIZE = "size"  # "100 MiB": bytes
     COUNT = "count"  # int, 1 or more
     NETWORKS = "networks"  # "10.0.0.0/8", one or a list: tuple of networks
+    PATH = "path"  # "/full/path": Path
 
 
 class Destination(Protocol):
@@ -36,12 +40,12 @@ class Destination(Protocol):
         ...
 
     async def close(self) -> None:
-        """Nothing is delivered any more."""
+        """Nothing is delivered any more. May be called twice."""
         ...
 
 
 class Answer(Protocol):
-    """What came back from a request."""
+    """What came back from a request. Header names in lower case."""
 
     @property
     def status(self) -> int: ...
@@ -51,12 +55,14 @@ class Answer(Protocol):
     def body(self) -> bytes: ...
 
 
-class Post(Protocol):
-    """Makes one POST. Raises NetError when no answer came, and follows no redirect."""
+class Way(Protocol):
+    """A way out of the box to one URL. It follows no redirect."""
 
-    async def __call__(
-        self, url: str, *, headers: Mapping[str, str], body: bytes, deadline_s: float
-    ) -> Answer: ...
+    async def post(self, *, headers: Mapping[str, str], body: bytes, deadline_s: float) -> Answer:
+        """Raises NetError when no answer came. A long answer is cut."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,23 +70,27 @@ class Outfit:
     """What a live destination is made of.
 
     `options`: the values of its table, read as `DestinationType.options` says; an optional one that
-    is not written is not there. `keys`: its opened secrets as text, the current one first. `post`:
-    its way out of the box, where its type `needs_net`.
+    is not written is not there. `keys`: what it signs with, the current one first. `way`: makes its
+    way out of the box to a URL, where its type `needs_net`; raises AddressRefused for one that
+    leads where the box must not go.
     """
 
     name: str
     options: Mapping[str, Any]
-    keys: tuple[str, ...] = ()
-    post: Post | None = None
+    keys: tuple[bytes, ...] = field(default=(), repr=False)
+    way: Callable[[str], Way] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationType:
     """One way to bring events.
 
-    `open` raises ConfigError with the option in `where`. `concurrency`: how many parcels are under
-    way at once where the table does not say. `needs_secret`: it signs; where none was set, one is
-    made and sealed.
+    `open` raises ConfigError with the option in `where`. It touches nothing outside: files and
+    connections are opened by the first delivery, so that what was opened in vain can be dropped.
+    `concurrency` is how many parcels are under way at once where the table does not say.
+    `needs_secret`: it signs; where none was set, one is made and sealed. `own`: the option of which
+    no two destinations may have the same value. `doubts`: what a person should know of options
+    that can be used as they are, one sentence each.
     """
 
     name: str
@@ -90,4 +100,6 @@ class DestinationType:
     concurrency: int = 1
     needs_secret: bool = False
     needs_net: bool = False
+    own: str = ""
     open: Callable[[Outfit], Destination]
+    doubts: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda options: ()

@@ -31,7 +31,14 @@ from hookbox.providers.secret_text import made_whsec, whsec_secret
 from hookbox.providers.single import header_reader, one_event, opened
 from hookbox.rules.freshness import seconds_at
 from hookbox.rules.headers import one, required
-from hookbox.rules.signatures import PublicKey, any_equal, any_proves, base64_mac
+from hookbox.rules.signatures import (
+    PublicKey,
+    any_equal,
+    any_proves,
+    base64_mac,
+    webhook_signature,
+    webhook_text,
+)
 
 # Printable ASCII without the dot, which separates the parts of the signed text.
 ID = re.compile(rb"[!-\-/-~]{1,256}")
@@ -53,7 +60,7 @@ def verify(
     if not ID.fullmatch(event_id):
         raise Refused(Reason.ID_MALFORMED)
     signed_at = seconds_at(stamp)
-    signed = b"%b.%b.%b" % (event_id, stamp, delivery.body)
+    signed = webhook_text(event_id, stamp, delivery.body)
     listed = _listed(signatures)
 
     def proves(key: bytes | PublicKey) -> bool:
@@ -120,12 +127,11 @@ def signed_headers(prefix: str, wanted: Simulation, body: bytes) -> tuple[tuple[
             "this source trusts a public key, and only the sender holds the private one"
         )
     stamp = str(wanted.now // 1000)
-    mac = base64_mac(key, f"{wanted.id}.{stamp}.".encode() + body).decode()
     return (
         ("content-type", "application/json"),
         (f"{prefix}-id", wanted.id),
         (f"{prefix}-timestamp", stamp),
-        (f"{prefix}-signature", f"v1,{mac}"),
+        (f"{prefix}-signature", webhook_signature(key, wanted.id, stamp, body)),
     )
 
 

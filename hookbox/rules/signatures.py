@@ -70,6 +70,16 @@ def encoded_mac(key: bytes, message: bytes, algorithm: str, encoding: str) -> by
     return ENCODINGS[encoding](hmac.digest(key, message, algorithm))
 
 
+def webhook_text(message_id: bytes, stamp: bytes, body: bytes) -> bytes:
+    """What is signed by Standard Webhooks: the parts as they are sent, literally."""
+    return b"%b.%b.%b" % (message_id, stamp, body)
+
+
+def webhook_signature(key: bytes, message_id: str, stamp: str, body: bytes) -> str:
+    """One entry of the list that a sender by Standard Webhooks sends."""
+    return f"v1,{base64_mac(key, webhook_text(message_id.encode(), stamp.encode(), body)).decode()}"
+
+
 def any_equal(expected: bytes, candidates: Iterable[bytes]) -> bool:
     """Whether one of the candidates is the expected text. Compares them all, each in constant
     time."""

@@ -78,7 +78,7 @@ def _socket_path(text: str) -> Path:
 
 
 def network(value: object) -> Network:
-    """An address or a network whose `X-Forwarded-*` headers are believed."""
+    """An address or a network: whose headers are believed, or what may be called."""
     try:
         found = ip_network(value) if isinstance(value, str) else None
     except ValueError as error:
@@ -88,7 +88,7 @@ def network(value: object) -> Network:
     if found is None:
         raise ConfigError(f"{value!r} is not an address or network", mend=_NETWORK_MEND)
     if found.prefixlen == 0:
-        raise ConfigError(f"{value!r} would believe everybody", mend="name the proxy's own address")
+        raise ConfigError(f"{value!r} means everybody", mend="name those that are meant")
     return found
 
 

@@ -62,6 +62,19 @@ def _source(source: SourceSettings) -> Iterator[Shown]:
 def _destination(destination: DestinationSettings) -> Iterator[Shown]:
     name = f"destination.{destination.name}"
     yield f"{name}.type", destination.type
+    for key in ("sources", "kinds", "domains"):
+        yield f"{name}.{key}", ", ".join(getattr(destination, key)) or "all"
+    if destination.retry_s is not None:
+        yield f"{name}.retry", ", ".join(map(duration_text, destination.retry_s))
+    if destination.concurrency is not None:
+        yield f"{name}.concurrency", str(destination.concurrency)
+    yield f"{name}.order", destination.order
+    if destination.failures_max is not None:
+        yield f"{name}.failures_max", str(destination.failures_max)
+    for key in ("secret", "previous_secret"):
+        reference = getattr(destination, key)
+        if reference is not None:
+            yield f"{name}.{key}", str(reference)
     yield from _tree(name, destination.options)
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import cast, get_args
 
 from hookbox.errors import ConfigError
+from hookbox.settings.destinations import destination, refuse_unknown_sources
 from hookbox.settings.doors import Listen, network, public_url
 from hookbox.settings.records import (
     BODY_MAX_BYTES,
     BODY_MAX_CEILING_BYTES,
     BODY_MAX_FLOOR_BYTES,
-    DestinationSettings,
     LocalSettings,
     RetentionSettings,
     ServerSettings,
@@ -22,7 +22,7 @@ from hookbox.settings.records import (
     SuppressionSettings,
 )
 from hookbox.settings.reference import Reference
-from hookbox.settings.tables import Table, count, flag, one_or_many, words
+from hookbox.settings.tables import Table, count, flag, one_or_many, refuse_literals, words
 from hookbox.settings.toml_lines import line_of
 from hookbox.settings.units import duration, duration_text, size, size_text
 
@@ -31,7 +31,6 @@ CONFIG_MAX_BYTES = 1 << 20  # a thousand sources fit; a database named by mistak
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # a part of the source's URL
 NAME_MEND = "use small letters, digits and -, at most 64, starting with a letter or digit"
 
-CREDENTIAL_KEYS = frozenset({"password", "secret", "token"})
 PRIVATE_DOOR_CLOSED = "off"
 
 
@@ -68,11 +67,12 @@ def parse(text: str, config_path: Path, state: Path) -> Settings:
         retention=_retention(root.table("retention")),
         suppression=_suppression(root.table("suppression")),
         sources=tuple(_source(table) for table in _named(root.table("source"))),
-        destinations=tuple(_destination(table) for table in _named(root.table("destination"))),
+        destinations=tuple(destination(table) for table in _named(root.table("destination"))),
         text=text,
     )
     root.done()
     _refuse_shared_doors(root, settings)
+    refuse_unknown_sources(root, settings)
     return settings
 
 
@@ -238,23 +238,8 @@ _STATUSES = {
 def _poll(table: Table) -> Mapping[str, object] | None:
     written = "poll" in table.values
     poll = table.table("poll")
-    _refuse_literals(poll)
+    refuse_literals(poll)
     return dict(poll.values) if written else None
-
-
-def _destination(table: Table) -> DestinationSettings:
-    line = table.line
-    kind = table.need("type", words, mend='add a line like type = "http"')
-    _refuse_literals(table)
-    return DestinationSettings(
-        name=table.path[-1], type=kind, options=dict(table.values), line=line
-    )
-
-
-def _refuse_literals(table: Table) -> None:
-    """Credentials that others will read must be references too."""
-    for key in CREDENTIAL_KEYS:
-        table.look(key, Reference.parse, None)
 
 
 def _refuse_shared_doors(root: Table, settings: Settings) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from hookbox.model import Kind
 from hookbox.settings.doors import Listen, Network
 from hookbox.settings.reference import Reference
 
@@ -20,6 +21,7 @@ BODY_MAX_CEILING_BYTES = 100 << 20
 BODY_MAX_FLOOR_BYTES = 1 << 10
 
 Skew = Literal["enforce", "observe"]
+Order = Literal["none", "recipient", "source"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +83,23 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationSettings:
-    """One `[destination.NAME]`. `options` are the keys that belong to its type."""
+    """One `[destination.NAME]`. `options` are the keys that belong to its type, as TOML values.
+
+    An empty filter (`sources`, `kinds`, `domains`) wants everything. None leaves the choice to the
+    type, or to the outbox. Secrets are the sealed store's as those of a source.
+    """
 
     name: str
     type: str
+    sources: tuple[str, ...] = ()
+    kinds: tuple[Kind, ...] = ()
+    domains: tuple[str, ...] = ()
+    retry_s: tuple[int, ...] | None = None
+    concurrency: int | None = None
+    order: Order = "none"
+    failures_max: int | None = None
+    secret: Reference | None = None
+    previous_secret: Reference | None = None
     options: Mapping[str, object] = field(default_factory=dict)
     line: int = 0
 

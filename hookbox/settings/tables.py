@@ -10,7 +10,10 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from hookbox.errors import ConfigError
+from hookbox.settings.reference import Reference
 from hookbox.settings.toml_lines import KeyPath, line_of
+
+CREDENTIAL_KEYS = frozenset({"password", "secret", "token"})
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -67,6 +70,12 @@ class Table:
         return ConfigError(message, where=".".join(path), mend=mend, line=line_of(self.text, path))
 
 
+def refuse_literals(table: Table) -> None:
+    """Credentials that others will read must be references too."""
+    for key in CREDENTIAL_KEYS:
+        table.look(key, Reference.parse, None)
+
+
 def suggestion(key: str, known: Iterable[str]) -> str:
     """What a misspelt key was probably meant to be."""
     choices = list(known)
@@ -100,6 +109,19 @@ def count(value: object) -> int:
             f"{value!r} is not a whole number above zero", mend="write a number like 5"
         )
     return value
+
+
+def one_of(choices: Iterable[T], what: str) -> Callable[[object], T]:
+    """A reader of one of a few words."""
+    known = {str(choice): choice for choice in choices}
+
+    def read(value: object) -> T:
+        word = words(value)
+        if word not in known:
+            raise ConfigError(f"{word!r} is not {what}", mend=suggestion(word, known))
+        return known[word]
+
+    return read
 
 
 def one_or_many(read: Callable[[object], T]) -> Callable[[object], tuple[T, ...]]:

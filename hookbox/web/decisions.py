@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from hookbox.assembly import fingerprint
+from hookbox.control import Control
 from hookbox.errors import OperatorError
 from hookbox.rules.suppression import Cause
 from hookbox.runtime import Runtime
@@ -36,7 +37,7 @@ def decision_actions(runtime: Runtime) -> dict[str, Action]:
         return {"queued": replays.queued, "refused": replays.refused}
 
     async def renew_token(_: Fields) -> Fields:
-        runtime.renew_token()
+        Control(runtime).renew_token()
         return {"token": runtime.token}
 
     return {

@@ -15,6 +15,7 @@ from litestar.exceptions import HTTPException, PermissionDeniedException
 from litestar.handlers import BaseRouteHandler
 from litestar.types import ASGIApp, Receive, Scope, Send
 
+from hookbox.control import Control
 from hookbox.errors import HookboxError, OperatorError
 from hookbox.model import Kind, Slot
 from hookbox.runtime import Runtime
@@ -139,20 +140,22 @@ def _control(runtime: Runtime) -> BaseRouteHandler:
 
 
 def _actions(runtime: Runtime) -> dict[str, Action]:
+    control = Control(runtime)
+
     async def flush(_: Fields) -> Fields:
         await runtime.tally.flush()
         return {}
 
     async def set_secret(fields: Fields) -> Fields:
-        await runtime.set_secret(fields["source"], fields["text"], rotate=bool(fields["rotate"]))
+        await control.set_secret(fields["owner"], fields["text"], rotate=bool(fields["rotate"]))
         return {}
 
     async def drop_secret(fields: Fields) -> Fields:
-        await runtime.drop_secret(fields["source"], Slot(fields["slot"]))
+        await control.drop_secret(fields["owner"], Slot(fields["slot"]))
         return {}
 
     async def simulate(fields: Fields) -> Fields:
-        signed = await runtime.simulate(fields["source"], Kind(fields["kind"]), fields["to"])
+        signed = await control.simulate(fields["source"], Kind(fields["kind"]), fields["to"])
         return {
             "headers": list(signed.headers),
             "body": signed.body.decode("latin-1"),
@@ -161,15 +164,15 @@ def _actions(runtime: Runtime) -> dict[str, Action]:
         }
 
     async def probe(fields: Fields) -> Fields:
-        await runtime.probe(str(fields["source"]), int(fields["failures"]))
+        await control.probe(str(fields["source"]), int(fields["failures"]))
         return {}
 
     async def accept(fields: Fields) -> Fields:
         unread = bool(fields.get("unread"))
-        return {"told": await runtime.accept_quarantined(int(fields["id"]), unread=unread)}
+        return {"told": await control.accept_quarantined(int(fields["id"]), unread=unread)}
 
     async def discard(fields: Fields) -> Fields:
-        await runtime.discard_quarantined(int(fields["id"]), str(fields["reason"]))
+        await control.discard_quarantined(int(fields["id"]), str(fields["reason"]))
         return {}
 
     async def reload(_: Fields) -> Fields:

@@ -16,7 +16,7 @@ def test_check_shows_what_is_in_force_and_no_secret(shell: Shell) -> None:
     assert result.exit_code == 0, result.output
     assert re.search(r"^retention\.keys +90d$", result.stdout, re.MULTILINE)
     assert re.search(r"^source\.std\.secret +env:STD_SECRET$", result.stdout, re.MULTILINE)
-    assert "can be used: 2 sources" in result.stdout
+    assert "can be used: 2 sources, 0 destinations" in result.stdout
     assert SECRET not in result.output
 
 
@@ -36,6 +36,8 @@ def test_check_says_which_source_lacks_its_secret(shell: Shell) -> None:
         ("[retention]\nkeys = '1h'\nbodies = '1h'\n" + CONFIG, 2, "may send", '"76h" or more'),
         ("[source.a]\nprovider = 'svix'\nsecret = 'env:NOT_SET'\n", 3, "NOT_SET", "set it"),
         ("[source\n", 1, "not TOML", "quotes"),
+        ("[destination.a]\ntype = 'http'\nurl = 'http://10.0.0.5/'\n", 3, "10.0.0.5", "networks"),
+        ("[destination.a]\ntype = 'exec'\n", 1, "`command` is missing", "needs one"),
     ],
 )
 def test_check_names_line_reason_and_mend(
@@ -96,3 +98,19 @@ def test_init_beside_a_running_box_leaves_nothing_behind(serving: Shell) -> None
     result = Shell(config=other, state=serving.state)("init")
     assert result.exit_code == 75
     assert not other.exists()
+
+
+def test_check_warns_of_a_command_that_is_not_there(shell: Shell) -> None:
+    text = '[destination.a]\ntype = "exec"\ncommand = "/nowhere/on-event"\n'
+    shell.config.write_text(shell.config.read_text() + text)
+    result = shell("check")
+    assert result.exit_code == 0, result.output
+    assert "destination a: /nowhere/on-event is not there" in result.stderr
+    assert "2 sources, 1 destination\n" in result.stdout
+
+
+def test_check_needs_no_secret_that_will_be_made(shell: Shell) -> None:
+    text = '[destination.a]\ntype = "http"\nurl = "http://127.0.0.1:3000/in"\n'
+    shell.config.write_text(text)
+    assert shell("check").exit_code == 0
+    assert not shell.state.exists()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from hookbox.cli import door
 from hookbox.cli.slots import when_to_drop
 from hookbox.flows.receive import Outcome
 from hookbox.store.views import Line, iso
@@ -141,6 +142,116 @@ def test_secret_of_a_removed_source_is_still_listed(shell: Shell) -> None:
     shell("secret", "set", "sealed", typed=SECRET)
     shell.config.write_text("")
     assert "nothing in the configuration uses it" in shell("secret").stdout
+
+
+DESTINATIONS = """
+[destination.app]
+type = "http"
+url = "http://127.0.0.1:3000/in"
+
+[destination.ref]
+type = "http"
+url = "http://127.0.0.1:3001/in"
+secret = "env:STD_SECRET"
+
+[destination.script]
+type = "exec"
+command = "true"
+"""
+
+
+@pytest.fixture
+def sending(shell: Shell) -> Shell:
+    """A box with destinations that was never started."""
+    shell.config.write_text(shell.config.read_text() + DESTINATIONS)
+    return shell
+
+
+def slots_of(shell: Shell, owner: str) -> dict[str, Line]:
+    lines = shell.lines("secret", "list")
+    return {line["slot"]: line for line in lines if line["owner"] == owner}
+
+
+def test_secret_of_a_destination_is_revealed_alone(sending: Shell) -> None:
+    """The receiving program needs it."""
+    assert sending("secret", "set", "app", "--destination", typed=OTHER).exit_code == 0
+    result = sending("secret", "reveal", "app")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, f"{OTHER}\n", "")
+    assert sending("secret", "reveal", "ref").stdout == f"{SECRET}\n"
+
+
+def test_secret_of_a_destination_that_was_never_served_is_not_there_yet(sending: Shell) -> None:
+    result = sending("secret", "reveal", "app")
+    assert result.exit_code == 1
+    assert "made when the server starts" in result.stderr
+    assert not sending.state.exists()
+
+
+@pytest.mark.parametrize("name", ["std", "sealed", "nobody"])
+def test_secret_of_a_source_is_never_revealed(sending: Shell, name: str) -> None:
+    sending("secret", "set", "sealed", typed=OTHER)
+    result = sending("secret", "reveal", name)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert "there are: app, ref, script" in result.stderr
+
+
+def test_destination_that_signs_nothing_has_no_secret(sending: Shell) -> None:
+    for words in (("reveal", "script"), ("set", "script", "--destination")):
+        result = sending("secret", *words, typed=OTHER)
+        assert result.exit_code == 1
+        assert "signs nothing" in result.stderr
+    assert slots_of(sending, "destination.script") == {}
+
+
+def test_rotated_secret_of_a_destination_keeps_the_old_one(sending: Shell) -> None:
+    sending("secret", "set", "app", "--destination", typed=OTHER)
+    made = sending("secret", "rotate", "app", "--destination", "--generate").stdout
+    assert re.fullmatch(r"whsec_[A-Za-z0-9+/=]{40,}\n", made)
+    assert sending("secret", "reveal", "app").stdout == made
+    found = slots_of(sending, "destination.app")
+    assert list(found) == ["current", "previous"]
+    assert "until the receiving program has the new one" in str(found["previous"]["advice"])
+    again = sending("secret", "rotate", "app", "--destination", "--generate")
+    assert again.exit_code == 1
+    assert "--force" in again.stderr
+    assert sending("secret", "drop", "app", "--destination").exit_code == 0
+    assert list(slots_of(sending, "destination.app")) == ["current"]
+
+
+@pytest.mark.parametrize("typed", ["", "short", "whsec_c2hvcnQ=", "whpk_" + "A" * 44])
+def test_unusable_secret_of_a_destination_is_refused(sending: Shell, typed: str) -> None:
+    result = sending("secret", "set", "app", "--destination", typed=typed)
+    assert result.exit_code == 1
+    assert "stays as it is" in result.stderr
+    assert not typed or typed not in result.output
+
+
+def test_source_and_destination_of_one_name_have_their_own_secrets(sending: Shell) -> None:
+    sending.config.write_text(
+        sending.config.read_text().replace("destination.app", "destination.sealed")
+    )
+    sending("secret", "set", "sealed", typed=SECRET)
+    sending("secret", "set", "sealed", "--destination", typed=OTHER)
+    assert sending("secret", "reveal", "sealed").stdout == f"{OTHER}\n"
+    assert proves(sending, "a", SECRET_BYTES)
+
+
+def test_list_says_where_secrets_of_destinations_lie(sending: Shell) -> None:
+    found = slots_of(sending, "destination.app")["current"]
+    assert (found["kept"], found["advice"]) == ("missing", "it is made when the server starts")
+    assert slots_of(sending, "destination.ref")["current"]["kept"] == "env:STD_SECRET"
+
+
+def test_running_server_takes_secrets_of_destinations(serving: Shell) -> None:
+    serving.config.write_text(serving.config.read_text() + DESTINATIONS)
+    assert door.ask(serving.state, "reload", {}) is not None
+    first = serving("secret", "reveal", "app").stdout
+    assert first.startswith("whsec_")
+    assert serving("secret", "rotate", "app", "--destination", typed=OTHER).exit_code == 0
+    assert serving("secret", "reveal", "app").stdout == f"{OTHER}\n"
+    result = serving("secret", "drop", "nobody", "--destination")
+    assert result.exit_code == 1
 
 
 NOW = 1_800_000_000_000

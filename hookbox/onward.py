@@ -1,0 +1,263 @@
+"""Onward: destinations as they are configured become outlets, and those that sign get their keys.
+
+`hookbox check`, `hookbox serve` and a reload all come through here, as sources come through
+assembly.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hookbox.destinations import DESTINATIONS
+from hookbox.destinations.contract import DestinationType, Outfit, Reading
+from hookbox.errors import ConfigError
+from hookbox.flows.forward import FAILURES_MAX, SCHEDULE_S, Outlet
+from hookbox.flows.routes import Order, Route
+from hookbox.model import Slot
+from hookbox.net import Way
+from hookbox.providers.secret_text import made_whsec, whsec_only
+from hookbox.rules.folding import folded
+from hookbox.settings import DestinationSettings, Settings, duration, line_of, size, suggestion
+from hookbox.settings.doors import network
+from hookbox.settings.tables import count, one_or_many, words
+from hookbox.store import secrets
+from hookbox.store.connections import Transaction
+from hookbox.store.secrets import Seal
+
+# Opened secrets of the sealed store: destination name -> slot -> text.
+Sealed = Mapping[str, Mapping[Slot, str]]
+Options = Mapping[str, Any]
+
+
+def outlets(
+    settings: Settings, sealed: Sealed, previous: Mapping[str, Outlet]
+) -> dict[str, Outlet]:
+    """Every configured destination, ready to be brought parcels. One that has not changed is the
+    previous one, still live; the others hold nothing yet.
+
+    Raises ConfigError with the line, the reason and the mend.
+    """
+    found: dict[str, Outlet] = {}
+    owned: dict[object, str] = {}
+    for chosen in settings.destinations:
+        try:
+            kind = _type_of(chosen)
+            options = _options(kind, chosen)
+            _claim(kind, chosen.name, options, owned)
+            keys = tuple(_keys(kind, chosen, sealed.get(chosen.name, {})))
+            mark, before = _fingerprint(chosen, keys), previous.get(chosen.name)
+            unchanged = before is not None and before.fingerprint == mark
+            made = before if unchanged else _outlet(kind, chosen, options, keys, mark)
+        except ConfigError as error:
+            raise _placed(settings, chosen, error) from error
+        assert made is not None
+        found[chosen.name] = made
+    return found
+
+
+def warnings(settings: Settings) -> set[str]:
+    """What a person should know about destinations that can be used as they are configured."""
+    told = set()
+    for chosen in settings.destinations:
+        kind = _type_of(chosen)
+        doubts = kind.doubts(_options(kind, chosen))
+        told |= {f"destination {chosen.name}: {doubt}" for doubt in doubts}
+    return told
+
+
+def _outlet(
+    kind: DestinationType,
+    chosen: DestinationSettings,
+    options: Options,
+    keys: tuple[bytes, ...],
+    fingerprint: str,
+) -> Outlet:
+    way = partial(Way, networks=options.get("networks", ())) if kind.needs_net else None
+    outfit = Outfit(name=chosen.name, options=options, keys=keys, way=way)
+    retry_s = SCHEDULE_S if chosen.retry_s is None else tuple(map(float, chosen.retry_s))
+    return Outlet(
+        name=chosen.name,
+        route=_route(chosen),
+        destination=kind.open(outfit),
+        schedule_s=retry_s,
+        concurrency=chosen.concurrency or kind.concurrency,
+        failures_max=chosen.failures_max or FAILURES_MAX,
+        fingerprint=fingerprint,
+    )
+
+
+def routes(settings: Settings) -> list[Route]:
+    """What each configured destination wants."""
+    return [_route(chosen) for chosen in settings.destinations]
+
+
+def _route(chosen: DestinationSettings) -> Route:
+    return Route(
+        destination=chosen.name,
+        sources=frozenset(chosen.sources),
+        kinds=frozenset(chosen.kinds),
+        domains=frozenset(folded(f"@{domain}")[1:] for domain in chosen.domains),
+        order=Order(chosen.order),
+    )
+
+
+def _type_of(chosen: DestinationSettings) -> DestinationType:
+    kind = DESTINATIONS.get(chosen.type)
+    if kind is None:
+        raise ConfigError(
+            f"no type of destination is called {chosen.type!r}",
+            where="type",
+            mend=suggestion(chosen.type, DESTINATIONS),
+        )
+    return kind
+
+
+# --- options
+
+
+def _path(value: object) -> Path:
+    path = Path(words(value))
+    if not path.is_absolute() or "\0" in str(path):
+        raise ConfigError(f"{value!r} is not a full path", mend='write it like "/var/log/x.jsonl"')
+    return path
+
+
+READERS: Mapping[Reading, Callable[[object], Any]] = {
+    Reading.TEXT: words,
+    Reading.TEXTS: one_or_many(words),
+    Reading.DURATION: duration,
+    Reading.SIZE: size,
+    Reading.COUNT: count,
+    Reading.NETWORKS: one_or_many(network),
+    Reading.PATH: _path,
+}
+
+
+def _options(kind: DestinationType, chosen: DestinationSettings) -> Options:
+    """The options that the table holds, read."""
+    for name in chosen.options:
+        if name not in kind.options:
+            raise ConfigError(
+                f"a destination of type {kind.name} has no such setting",
+                where=name,
+                mend=suggestion(name, kind.options),
+            )
+    for name in sorted(kind.required - chosen.options.keys()):
+        raise ConfigError(
+            f"`{name}` is missing", mend=f"a destination of type {kind.name} needs one"
+        )
+    return {name: _read(kind.options[name], name, value) for name, value in chosen.options.items()}
+
+
+def _read(reading: Reading, name: str, value: object) -> Any:
+    try:
+        return READERS[reading](value)
+    except ConfigError as error:
+        raise ConfigError(error.message, where=name, mend=error.mend) from None
+
+
+def _claim(kind: DestinationType, name: str, options: Options, owned: dict[object, str]) -> None:
+    """Two destinations in one place would undo each other's work."""
+    if not kind.own:
+        return
+    value = options[kind.own]
+    place = (kind.name, value.resolve() if isinstance(value, Path) else value)
+    if place in owned:
+        raise ConfigError(
+            f"destination {owned[place]} has the same", where=kind.own, mend="choose another"
+        )
+    owned[place] = name
+
+
+# --- keys
+
+
+def _keys(
+    kind: DestinationType, chosen: DestinationSettings, sealed: Mapping[Slot, str]
+) -> Iterator[bytes]:
+    """What it signs with, the current key first."""
+    slots = (
+        (Slot.CURRENT, "secret", chosen.secret),
+        (Slot.PREVIOUS, "previous_secret", chosen.previous_secret),
+    )
+    for slot, setting, reference in slots:
+        try:
+            if kind.needs_secret:
+                text = reference.read() if reference is not None else sealed.get(slot)
+                if text is not None:
+                    yield key_of(text)
+            elif reference is not None:
+                raise ConfigError(f"the type {kind.name} signs nothing", mend="remove the line")
+        except ConfigError as error:
+            raise ConfigError(error.message, where=setting, mend=error.mend) from None
+
+
+def key_of(text: str) -> bytes:
+    """The key in a secret's text. Raises ConfigError."""
+    try:
+        return whsec_only(text)
+    except ConfigError as error:
+        mend = "it is whsec_ and the base64 of 32 random bytes; without one, the box makes one"
+        raise ConfigError(error.message, mend=mend) from None
+
+
+def owner(destination: str) -> str:
+    """Under which name the sealed store keeps a destination's secrets."""
+    return f"destination.{destination}"
+
+
+def open_secrets(transaction: Transaction, seal: Seal, settings: Settings) -> Sealed:
+    """The sealed store's secrets of the configured destinations, opened."""
+    return {
+        each.name: {
+            slot: seal.open(box)
+            for slot, box in secrets.of_owner(transaction, owner(each.name)).items()
+        }
+        for each in settings.destinations
+    }
+
+
+def lacking(settings: Settings, sealed: Mapping[str, Iterable[Slot]]) -> list[str]:
+    """The destinations that sign and have nothing to sign with."""
+    return [
+        each.name
+        for each in settings.destinations
+        if each.secret is None
+        and each.type in DESTINATIONS
+        and DESTINATIONS[each.type].needs_secret
+        and Slot.CURRENT not in sealed.get(each.name, ())
+    ]
+
+
+def ensure_secrets(transaction: Transaction, seal: Seal, settings: Settings, now: int) -> None:
+    """Make and seal a secret for each destination that needs one and has none."""
+    sealed = {
+        each.name: secrets.of_owner(transaction, owner(each.name)) for each in settings.destinations
+    }
+    for name in lacking(settings, sealed):
+        secrets.put(transaction, owner(name), Slot.CURRENT, seal.close(made_whsec()), now)
+
+
+def with_made(settings: Settings, sealed: Sealed) -> Sealed:
+    """The secrets as they will be once those that are lacking were made."""
+    made = {name: {Slot.CURRENT: made_whsec()} for name in lacking(settings, sealed)}
+    return {**sealed, **made}
+
+
+# --- errors
+
+
+def _fingerprint(chosen: DestinationSettings, keys: tuple[bytes, ...]) -> str:
+    """Tells one configuration of a destination from another, wherever in the file it stands."""
+    marks = [hashlib.sha256(key).hexdigest() for key in keys]
+    return hashlib.sha256(repr((replace(chosen, line=0), marks)).encode()).hexdigest()
+
+
+def _placed(settings: Settings, chosen: DestinationSettings, error: ConfigError) -> ConfigError:
+    """The error with its full name and the line it stands on."""
+    path = ("destination", chosen.name, *([error.where] if error.where else ()))
+    line = line_of(settings.text, path) or chosen.line
+    return ConfigError(error.message, where=".".join(path), mend=error.mend, line=line or None)

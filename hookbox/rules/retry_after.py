@@ -1,0 +1,20 @@
+"""`Retry-After`: when to come back, as an answer's header says it (RFC 9110, 10.2.3)."""
+
+import re
+
+from hookbox.rules.instants import instant
+
+# Some servers write fractions, though the standard has whole seconds.
+SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+DATE = re.compile(r"[A-Za-z]{3}, [ -~]{10,40}")
+
+
+def retry_after_s(text: str, now: int) -> float | None:
+    """The wait in seconds that a header's text asks for, written as such or as a date; None for
+    what is neither.
+    """
+    text = text.strip()
+    if SECONDS.fullmatch(text):
+        return float(text)
+    at = instant(text) if DATE.fullmatch(text) else None
+    return None if at is None else max(0.0, (at - now) / 1000)
