@@ -1,6 +1,5 @@
 """Control: what a person at the private door can have the running box do."""
 
-from collections.abc import Callable
 from functools import partial
 
 from hookbox import assembly, onward
@@ -11,7 +10,6 @@ from hookbox.model import Kind, Slot
 from hookbox.providers.contract import Provider, Signed
 from hookbox.runtime import Runtime
 from hookbox.store import bearer, quarantine, secrets
-from hookbox.store.connections import Transaction
 
 
 class Control:
@@ -20,26 +18,20 @@ class Control:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
-    async def change_secrets(self, change: Callable[[Transaction], None]) -> None:
-        """Change the sealed store and use the outcome at once; refused as a whole when it leaves a
-        source or a destination unusable.
-        """
-        await self._runtime.adopt(change)
-
     async def set_secret(self, owner: str, text: str, *, rotate: bool) -> None:
         """Set the current secret of a source or a destination; with `rotate` the old one stays
         valid as the previous one.
         """
-        sources = {assembly.owner(each.name) for each in self._runtime.settings.sources}
-        if owner not in sources | {
-            onward.owner(each.name) for each in self._runtime.settings.destinations
-        }:
+        settings = self._runtime.settings
+        owners = {assembly.owner(each.name) for each in settings.sources}
+        owners |= {onward.owner(each.name) for each in settings.destinations}
+        if owner not in owners:
             raise OperatorError(f"the running server knows no {owner}; see: hookbox check")
         sealed, now = self._runtime.seal.close(text), self._runtime.clock.now()
         if rotate:
-            await self.change_secrets(lambda t: secrets.rotate(t, owner, sealed, now))
+            await self._runtime.adopt(lambda t: secrets.rotate(t, owner, sealed, now))
         else:
-            await self.change_secrets(lambda t: secrets.put(t, owner, Slot.CURRENT, sealed, now))
+            await self._runtime.adopt(lambda t: secrets.put(t, owner, Slot.CURRENT, sealed, now))
 
     def renew_token(self) -> None:
         """From now on the private port asks for another token."""
@@ -47,7 +39,7 @@ class Control:
 
     async def drop_secret(self, owner: str, slot: Slot) -> None:
         """Forget one slot of a source or a destination."""
-        await self.change_secrets(lambda t: secrets.drop(t, owner, slot))
+        await self._runtime.adopt(lambda t: secrets.drop(t, owner, slot))
 
     async def simulate(self, name: str, kind: Kind, to: str) -> Signed:
         """A correctly signed request of this source, for whoever asked to send. Raises
