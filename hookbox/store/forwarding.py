@@ -11,13 +11,13 @@ PAUSED = "paused"
 UNCONFIGURED = "destination not configured"
 
 # The first time an event is applied each destination gets it. Only a person's replay brings it
-# again, and not while it is still to be brought.
+# again, unless it waits to be brought anyway; what is under way was read before.
 ENQUEUE = """
 INSERT INTO job (event_id, target, replay, run_at)
 SELECT :event_id, :target, coalesce(max(replay), -1) + 1, :now
 FROM job WHERE event_id = :event_id AND target = :target
 HAVING count(*) = 0 OR (
-  :again AND NOT sum(state IN ('available', 'running', 'held'))
+  :again AND NOT sum(state IN ('available', 'held'))
 )
 RETURNING id
 """
