@@ -228,7 +228,7 @@ def test_replay_reaches_the_destination_under_its_own_key(
     send(server, "a")
     until(lambda: taking.keys == ["1"])
     assert "replay 1" in serving("events", "replay", "1").output
-    until(lambda: taking.keys == ["1", "1:r1"])
+    until(lambda: taking.keys == ["1", "1:r1"] and set(states(serving)) == {"completed"})
     assert serving("events", "replay", "--kind", "bounced", "--to", "script").exit_code == 0
     until(lambda: taking.keys == ["1", "1:r1", "1:r2"])
 
@@ -244,7 +244,7 @@ def test_program_can_ask_for_a_replay(server: Server, serving: Shell, taking: Ta
         return answer.status, told
 
     send(server, "a")
-    until(lambda: taking.keys == ["1"])
+    until(lambda: states(serving) == ["completed"])
     status, told = ask(1, {"to": ["script"]})
     assert (status, told["refused"]) == (200, [])
     until(lambda: taking.keys == ["1", "1:r1"])
