@@ -137,10 +137,11 @@ class LaneRunner(Generic[T]):
     def _until(self, due: int | None) -> float:
         """How long nothing will happen by itself."""
         probe_at, wait_s = self._breaker.probe_at, LOOK_AGAIN_S
-        if probe_at is not None and not self._running:
+        if self._room() > 0:
+            if due is not None:
+                wait_s = (due - self._clock.now()) / 1000
+        elif probe_at is not None and not self._running:
             wait_s = probe_at - self._clock.monotonic()
-        elif due is not None and self._room() > 0:
-            wait_s = (due - self._clock.now()) / 1000
         return min(LOOK_AGAIN_S, max(0.01, wait_s))
 
     def _room(self) -> int:

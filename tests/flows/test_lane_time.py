@@ -1,0 +1,101 @@
+"""How a lane spends its time, on virtual time over the real SQL: nothing is left behind when it is
+told to end, and nobody is busy with nothing.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hookbox.flows.lane import Lane, LaneRunner
+from hookbox.model import Attempt, Verdict
+from hookbox.store import sources
+from hookbox.store.admissions import Ids, admit
+from hookbox.store.connections import Transaction
+from hookbox.store.forwarding import Onward, enqueue
+from hookbox.store.jobs import Job
+from hookbox.store.writer import Writer
+from tests.sim.disk import Disk, DiskChannel
+from tests.sim.timeline import VirtualClock, VirtualLoop
+from tests.store.offers import event, proposal
+
+TARGET = "forward:a"
+TAKEN = Attempt(verdict=Verdict.DONE, outcome="taken")
+FAILED = Attempt(verdict=Verdict.LATER, outcome="failed")
+
+
+class Box:
+    """A writer over a virtual disk, with events that are to be brought to one destination."""
+
+    def __init__(self, clock: VirtualClock, disk: Disk) -> None:
+        self.clock, self.disk = clock, disk
+        self.writer = Writer(Path(), clock, DiskChannel(disk, clock))
+        self.began: list[int] = []
+
+    async def start(self, jobs: int) -> None:
+        await self.writer.start()
+
+        def work(transaction: Transaction) -> None:
+            sources.remember(transaction, {"one": "standardwebhooks"})
+            offered = proposal(*(event(f"e{number}") for number in range(jobs)))
+            admit(transaction, [offered], Ids(), self.clock.now())
+            onward = [Onward(event_id=number + 1, target=TARGET) for number in range(jobs)]
+            enqueue(transaction, onward, self.clock.now())
+
+        await self.writer.write(work)
+
+    def lane(self, attempts: Sequence[Attempt], *, failures_max: int = 0) -> Lane[int]:
+        """Its attempts take five seconds each, and end as told, the last way for ever."""
+
+        def read(_: Transaction, ids: Sequence[int]) -> dict[int, int]:
+            return {each: each for each in ids}
+
+        async def attempt(subject: int, _: Job) -> Attempt:
+            self.began.append(subject)
+            told = attempts[min(len(self.began), len(attempts)) - 1]
+            await self.clock.sleep(5)
+            return told
+
+        return Lane(
+            target=TARGET, read=read, attempt=attempt, schedule_s=(60.0,), failures_max=failures_max
+        )
+
+    def runner(self, attempts: Sequence[Attempt], *, failures_max: int = 0) -> LaneRunner[int]:
+        lane = self.lane(attempts, failures_max=failures_max)
+        return LaneRunner(lane, self.writer, self.clock, 1)
+
+    def states(self) -> list[str]:
+        sql = f"SELECT state FROM job WHERE target = '{TARGET}' ORDER BY id"
+        return [row["state"] for row in self.disk.connection.execute(sql)]
+
+
+def told(story: Callable[[Box], Awaitable[None]], jobs: int) -> None:
+    """Tell a story about so many jobs on virtual time."""
+    clock = VirtualClock()
+
+    async def life() -> str:
+        box = Box(clock, Disk(clock))
+        await box.start(jobs)
+        await story(box)
+        return "told"
+
+    VirtualLoop(clock).live(life())
+
+
+def test_lane_whose_probe_has_nothing_to_try_waits_until_something_is_due() -> None:
+    """A target asks for ten minutes, its breaker would look after ten seconds: no look is useful
+    before there is a job for it.
+    """
+
+    async def story(box: Box) -> None:
+        slow_down = replace(FAILED, retry_after_s=600.0)
+        lane = box.runner([slow_down, TAKEN], failures_max=1)
+        running = asyncio.create_task(lane.run())
+        await box.clock.sleep(580)
+        assert box.disk.seen["commits"] < 25
+        await box.clock.sleep(40)
+        assert box.states() == ["completed"]
+        lane.stop()
+        await running
+
+    told(story, jobs=1)
