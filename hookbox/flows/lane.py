@@ -119,15 +119,18 @@ class LaneRunner(Generic[T]):
                 continue
             except StoreError as error:
                 log.warning("lane waits target=%s error=%s", self.lane.target, error)
-                if self._stopping and not self._running:
-                    return
                 await self._pause(PAUSE_AFTER_TROUBLE_S)
                 continue
             self._ready.extend(claimed.ready)
             self._begin()
-            if self._stopping and not self._running and not self._finished:
+            if self._stopping and not self._owing:
                 return
             await self._pause(self._until(claimed.next_due))
+
+    @property
+    def _owing(self) -> bool:
+        """Something is under way, or the store does not know yet what became of it."""
+        return bool(self._running or self._finished or self._ready)
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

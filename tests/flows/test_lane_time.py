@@ -99,3 +99,34 @@ def test_lane_whose_probe_has_nothing_to_try_waits_until_something_is_due() -> N
         await running
 
     told(story, jobs=1)
+
+
+def test_lane_that_ends_while_it_claims_gives_back() -> None:
+    """What a commit brings to a lane that was told to end meanwhile is for its successor."""
+
+    async def story(box: Box) -> None:
+        box.disk.be_slow(1.0, until=10.0)
+        lane = box.runner([TAKEN])
+        running = asyncio.create_task(lane.run())
+        await box.clock.sleep(0.5)
+        assert box.states() == ["running", "running"]
+        lane.stop()
+        await running
+        assert (box.states(), box.began) == (["available", "available"], [])
+
+    told(story, jobs=2)
+
+
+def test_lane_that_ends_while_the_store_fails_records_what_it_did() -> None:
+    """Otherwise the job would be running, for nobody, until the next start, and then done again."""
+
+    async def story(box: Box) -> None:
+        lane = box.runner([TAKEN])
+        running = asyncio.create_task(lane.run())
+        await box.clock.sleep(1)
+        box.disk.fail("full", until=30.0)
+        lane.stop()
+        await running
+        assert (box.states(), box.began) == (["completed"], [1])
+
+    told(story, jobs=1)
