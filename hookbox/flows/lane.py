@@ -88,6 +88,7 @@ class LaneRunner(Generic[T]):
         self._wake = asyncio.Event()
         self._stopping = False
         self._ready: deque[_Ready[T]] = deque()
+        self._returned: list[_Ready[T]] = []  # claimed, and not begun any more
         self._running: set[asyncio.Task[None]] = set()
         self._finished: list[Finished] = []
         self._breaker: Breaker = WELL
@@ -101,6 +102,12 @@ class LaneRunner(Generic[T]):
     def stop(self) -> None:
         """Claim nothing more; end when what is under way has been recorded."""
         self._stopping = True
+        self._wake.set()
+
+    def recall(self) -> None:
+        """Begin nothing that was claimed before now: whether it may is asked again."""
+        self._returned.extend(self._ready)
+        self._ready.clear()
         self._wake.set()
 
     def abandon(self) -> None:
@@ -130,7 +137,7 @@ class LaneRunner(Generic[T]):
     @property
     def _owing(self) -> bool:
         """Something is under way, or the store does not know yet what became of it."""
-        return bool(self._running or self._finished or self._ready)
+        return bool(self._running or self._finished or self._ready or self._returned)
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -161,8 +168,10 @@ class LaneRunner(Generic[T]):
 
     async def _turn(self) -> _Claimed[T]:
         finished, room = list(self._finished), self._room()
-        unstarted = self._unstarted()
-        if not finished and not unstarted and room <= 0:
+        if self._ready and (self._stopping or self._breaker.broken):
+            self.recall()
+        returned = list(self._returned)
+        if not finished and not returned and room <= 0:
             return _Claimed()
         self._token += 1
         lease = Lease(instance=self._instance, token=self._token)
@@ -171,28 +180,16 @@ class LaneRunner(Generic[T]):
         def work(transaction: Transaction) -> _Claimed[T]:
             for each in finished:
                 record(transaction, each, lane.schedule_s, now)
-            for ready in unstarted:
+            for ready in returned:
                 jobs.give_back(transaction, [ready.job.id], ready.lease)
             if noted.probe_at != self._noted.probe_at:
                 self._note(transaction, noted, now)
             return _claim(transaction, lane, lease, now, room) if room > 0 else _Claimed()
 
-        try:
-            claimed = await self._writer.write(work)
-        except StoreError:
-            self._ready.extendleft(reversed(unstarted))
-            raise
+        claimed = await self._writer.write(work)
         self._noted = noted
-        del self._finished[: len(finished)]
+        del self._finished[: len(finished)], self._returned[: len(returned)]
         return claimed
-
-    def _unstarted(self) -> list[_Ready[T]]:
-        """Claimed jobs that will not be begun: taken out, so that nobody begins them meanwhile."""
-        if not (self._stopping or self._breaker.broken):
-            return []
-        unstarted = list(self._ready)
-        self._ready.clear()
-        return unstarted
 
     def _note(self, transaction: Transaction, breaker: Breaker, now: int) -> None:
         broken = breaker.probe_at is not None

@@ -44,6 +44,11 @@ class Outbox:
             if targets is None or target in targets:
                 runner.wake()
 
+    def recall(self, target: str) -> None:
+        """A person has paused this lane: what was claimed and not begun goes back at once."""
+        if target in self._lanes:
+            self._lanes[target].recall()
+
     async def stop(self, grace_s: float) -> None:
         """Let what is under way be recorded; what takes longer is cut short and tried again at the
         next start.

@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from hookbox.flows.lane import Lane, LaneRunner
+from hookbox.flows.outbox import Outbox
 from hookbox.model import Attempt, Verdict
-from hookbox.store import sources
+from hookbox.store import lanes, sources
 from hookbox.store.admissions import Ids, admit
 from hookbox.store.connections import Transaction
+from hookbox.store.decisions import Word
 from hookbox.store.forwarding import Onward, enqueue
 from hookbox.store.jobs import Job
 from hookbox.store.writer import Writer
@@ -130,3 +132,21 @@ def test_lane_that_ends_while_the_store_fails_records_what_it_did() -> None:
         assert (box.states(), box.began) == (["completed"], [1])
 
     told(story, jobs=1)
+
+
+def test_lane_that_is_paused_begins_nothing_that_it_claimed_before() -> None:
+    """Jobs are claimed ahead of those under way; a pause holds for those as well."""
+
+    async def story(box: Box) -> None:
+        outbox = Outbox(box.writer, box.clock, 1)
+        outbox.adopt([box.lane([TAKEN])])
+        await box.clock.sleep(1)
+        assert box.states() == ["running", "running", "available"]
+        word = Word(who="eve", reason="asked", at=box.clock.now())
+        await box.writer.write(lambda t: lanes.pause(t, TARGET, word))
+        outbox.recall(TARGET)
+        await box.clock.sleep(60)
+        assert (box.states(), box.began) == (["completed", "held", "held"], [1])
+        await outbox.stop(1.0)
+
+    told(story, jobs=3)
