@@ -9,13 +9,15 @@ from pathlib import Path
 
 from hookbox.flows.lane import Lane, LaneRunner
 from hookbox.flows.outbox import Outbox
-from hookbox.model import Attempt, Verdict
+from hookbox.flows.settlement import Done, Settlement
+from hookbox.model import Attempt, Kind, Notification, Verdict
 from hookbox.store import lanes, sources
 from hookbox.store.admissions import Ids, admit
 from hookbox.store.connections import Transaction
 from hookbox.store.decisions import Word
-from hookbox.store.forwarding import Onward, enqueue
-from hookbox.store.jobs import Job
+from hookbox.store.forwarding import UNCONFIGURED, Onward, enqueue
+from hookbox.store.jobs import Job, Lease
+from hookbox.store.ledger import Applied
 from hookbox.store.writer import Writer
 from tests.sim.disk import Disk, DiskChannel
 from tests.sim.timeline import VirtualClock, VirtualLoop
@@ -150,3 +152,33 @@ def test_lane_that_is_paused_begins_nothing_that_it_claimed_before() -> None:
         await outbox.stop(1.0)
 
     told(story, jobs=3)
+
+
+def test_destination_that_is_gone_holds_what_was_under_way() -> None:
+    """Its last attempt fails after it went: nobody would try again what looks as if it were due."""
+
+    async def story(box: Box) -> None:
+        outbox = Outbox(box.writer, box.clock, 1)
+        outbox.adopt([box.lane([FAILED])])
+        await box.clock.sleep(1)
+        outbox.adopt([])
+        await box.clock.sleep(10)
+        row = box.disk.connection.execute(
+            "SELECT state, attempts, last_outcome FROM job WHERE target = ?", (TARGET,)
+        ).fetchone()
+        assert tuple(row) == ("held", 1, UNCONFIGURED)
+
+    told(story, jobs=1)
+
+
+def test_batch_goes_on_to_no_destination_that_is_gone() -> None:
+    """Where events go on to is worked out before they are settled; a reload may come in between."""
+    job = Job(id=1, event_id=1, attempts=0, replay=0)
+    heard = Notification(kind=Kind.OPENED, occurred_at=0)
+    ways = tuple(Onward(event_id=1, target=target) for target in (TARGET, "forward:b"))
+    applied = Applied(event_id=1, source_id=1, notifications=(heard,))
+    batch = Settlement(
+        Lease(instance=1, token=1), applied=[Done(job=job, applied=applied, onward=ways)]
+    )
+    batch.keep_to({TARGET})
+    assert batch.applied[0].onward == ways[:1]
