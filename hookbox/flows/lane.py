@@ -89,6 +89,7 @@ class LaneRunner(Generic[T]):
         self._wake = asyncio.Event()
         self._stopping = False
         self._ready: deque[_Ready[T]] = deque()
+        self._returned: list[_Ready[T]] = []  # claimed, and not begun any more
         self._running: set[asyncio.Task[None]] = set()
         self._finished: list[Finished] = []
         self._breaker: Breaker = WELL
@@ -102,6 +103,12 @@ class LaneRunner(Generic[T]):
     def stop(self) -> None:
         """Claim nothing more; end when what is under way has been recorded."""
         self._stopping = True
+        self._wake.set()
+
+    def recall(self) -> None:
+        """Begin nothing that was claimed before now: whether it may is asked again."""
+        self._returned.extend(self._ready)
+        self._ready.clear()
         self._wake.set()
 
     def abandon(self) -> None:
@@ -120,15 +127,18 @@ class LaneRunner(Generic[T]):
                 continue
             except StoreError as error:
                 log.warning("lane waits target=%s error=%s", self.lane.target, error)
-                if self._stopping and not self._running:
-                    return
                 await self._pause(PAUSE_AFTER_TROUBLE_S)
                 continue
             self._ready.extend(claimed.ready)
             self._begin(probe=claimed.probe)
-            if self._stopping and not self._running and not self._finished:
+            if self._stopping and not self._owing:
                 return
             await self._pause(self._until(claimed.next_due))
+
+    @property
+    def _owing(self) -> bool:
+        """Something is under way, or the store does not know yet what became of it."""
+        return bool(self._running or self._finished or self._ready or self._returned)
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -138,10 +148,11 @@ class LaneRunner(Generic[T]):
     def _until(self, due: int | None) -> float:
         """How long nothing will happen by itself."""
         probe_at, wait_s = self._breaker.probe_at, LOOK_AGAIN_S
-        if probe_at is not None and not self._running:
+        if self._room() > 0:
+            if due is not None:
+                wait_s = (due - self._clock.now()) / 1000
+        elif probe_at is not None and not self._running:
             wait_s = probe_at - self._clock.monotonic()
-        elif due is not None and self._room() > 0:
-            wait_s = (due - self._clock.now()) / 1000
         return min(LOOK_AGAIN_S, max(0.01, wait_s))
 
     def _room(self) -> int:
@@ -158,8 +169,10 @@ class LaneRunner(Generic[T]):
 
     async def _turn(self) -> _Claimed[T]:
         finished, room = list(self._finished), self._room()
-        unstarted = self._unstarted()
-        if not finished and not unstarted and room <= 0:
+        if self._ready and (self._stopping or self._breaker.broken):
+            self.recall()
+        returned = list(self._returned)
+        if not finished and not returned and room <= 0:
             return _Claimed()
         self._token += 1
         lease = Lease(instance=self._instance, token=self._token)
@@ -168,28 +181,16 @@ class LaneRunner(Generic[T]):
         def work(transaction: Transaction) -> _Claimed[T]:
             for each in finished:
                 record(transaction, each, lane.schedule_s, now)
-            for ready in unstarted:
+            for ready in returned:
                 jobs.give_back(transaction, [ready.job.id], ready.lease)
             if noted.probe_at != self._noted.probe_at:
                 self._note(transaction, noted, now)
             return _claim(transaction, lane, lease, now, room) if room > 0 else _Claimed()
 
-        try:
-            claimed = await self._writer.write(work)
-        except StoreError:
-            self._ready.extendleft(reversed(unstarted))
-            raise
+        claimed = await self._writer.write(work)
         self._noted = noted
-        del self._finished[: len(finished)]
+        del self._finished[: len(finished)], self._returned[: len(returned)]
         return replace(claimed, probe=noted.broken)
-
-    def _unstarted(self) -> list[_Ready[T]]:
-        """Claimed jobs that will not be begun: taken out, so that nobody begins them meanwhile."""
-        if not (self._stopping or self._breaker.broken):
-            return []
-        unstarted = list(self._ready)
-        self._ready.clear()
-        return unstarted
 
     def _note(self, transaction: Transaction, breaker: Breaker, now: int) -> None:
         broken = breaker.probe_at is not None

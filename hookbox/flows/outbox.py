@@ -1,11 +1,15 @@
 """The outbox: the lanes that are running, one for each target, changed while they run."""
 
 import asyncio
+import contextlib
 from collections.abc import Collection, Iterable
+from functools import partial
 from typing import Any
 
 from hookbox.clock import Clock
+from hookbox.errors import StoreError
 from hookbox.flows.lane import Lane, LaneRunner
+from hookbox.store import forwarding
 from hookbox.store.writer import Writer
 
 RECORD_WITHIN_S = 1.0  # what was cut short at a stop
@@ -16,6 +20,7 @@ class Outbox:
 
     def __init__(self, writer: Writer, clock: Clock, instance: int) -> None:
         self._writer, self._clock, self._instance = writer, clock, instance
+        self._stopping = False
         self._lanes: dict[str, LaneRunner[Any]] = {}
         self._tasks: dict[asyncio.Task[None], LaneRunner[Any]] = {}  # of lanes that end, too
 
@@ -33,10 +38,24 @@ class Outbox:
 
     def _begin(self, lane: Lane[Any]) -> asyncio.Task[None]:
         runner = LaneRunner(lane, self._writer, self._clock, self._instance)
-        task = asyncio.create_task(_run(runner), name=lane.target)
+        task = asyncio.create_task(self._run(runner), name=lane.target)
         self._lanes[lane.target], self._tasks[task] = runner, runner
         task.add_done_callback(self._tasks.pop)
         return task
+
+    async def _run(self, runner: LaneRunner[Any]) -> None:
+        try:
+            await runner.run()
+            if not self._stopping and runner.lane.target not in self._lanes:
+                await self._hold_rest(runner.lane.target)
+        finally:
+            await runner.lane.close()
+
+    async def _hold_rest(self, target: str) -> None:
+        """What a lane that is gone put off at last would look as if it were due."""
+        hold = partial(forwarding.hold, target=target, outcome=forwarding.UNCONFIGURED, limit=-1)
+        with contextlib.suppress(StoreError):  # then the next start holds it
+            await self._writer.write(hold)
 
     def wake(self, targets: Collection[str] | None = None) -> None:
         """There may be something to do in these lanes, or in any."""
@@ -44,10 +63,16 @@ class Outbox:
             if targets is None or target in targets:
                 runner.wake()
 
+    def recall(self, target: str) -> None:
+        """A person has paused this lane: what was claimed and not begun goes back at once."""
+        if target in self._lanes:
+            self._lanes[target].recall()
+
     async def stop(self, grace_s: float) -> None:
         """Let what is under way be recorded; what takes longer is cut short and tried again at the
         next start.
         """
+        self._stopping = True
         tasks = dict(self._tasks)
         for runner in tasks.values():
             runner.stop()
@@ -57,13 +82,6 @@ class Outbox:
         for task in await _wait(late, RECORD_WITHIN_S):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _run(runner: LaneRunner[Any]) -> None:
-    try:
-        await runner.run()
-    finally:
-        await runner.lane.close()
 
 
 async def _wait(

@@ -1,6 +1,7 @@
 """Settlement: what a batch of applied events came to, written down in one transaction."""
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 
 from hookbox.rules import backoff
 from hookbox.rules.suppression import Budget
@@ -50,6 +51,13 @@ class Settlement:
         """All that the batch was about."""
         tried = [done.job for done in self.applied] + [failure.job for failure in self.failed]
         return tried + self.held
+
+    def keep_to(self, targets: Collection[str]) -> None:
+        """Nothing goes on to a destination that went away while the batch was worked on."""
+        self.applied = [
+            replace(done, onward=tuple(way for way in done.onward if way.target in targets))
+            for done in self.applied
+        ]
 
 
 def settle(transaction: Transaction, settlement: Settlement, now: int, budget: Budget) -> None:

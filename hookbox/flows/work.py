@@ -23,7 +23,7 @@ from hookbox.model import StoredEvent
 from hookbox.rules.suppression import Budget
 from hookbox.store import claims, events, jobs
 from hookbox.store.connections import Transaction
-from hookbox.store.forwarding import Onward
+from hookbox.store.forwarding import Onward, target_of
 from hookbox.store.jobs import Job, Lease
 from hookbox.store.ledger import Applied
 from hookbox.store.writer import Writer
@@ -149,6 +149,8 @@ class Worker:
         alone = self._writer.quiet_for_s > LONE_AFTER_S
         limit = 0 if self._stopping else LONE_BATCH_MAX if alone else BATCH_MAX
         now = self._clock.now()
+        if settlement is not None:
+            settlement.keep_to({target_of(route.destination) for route in self.routes})
 
         def work(transaction: Transaction) -> _Claimed:
             if settlement is not None:

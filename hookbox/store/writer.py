@@ -49,14 +49,14 @@ class _Batch:
 class Writer:
     """Owns the writing connection from `start` to `stop`."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: Path, clock: Clock, channel: Channel | None = None) -> None:
         self._clock = clock
         self._room = WaitingRoom(clock)
         self._works: deque[Work] = deque()
         self._wanted = asyncio.Event()
         self._stopping = False
         self._owner: asyncio.Task[None] | None = None
-        self._channel = Channel(path, clock)
+        self._channel = channel or Channel(path, clock)
         self._failing: StoreError | None = None
 
     async def start(self) -> None:

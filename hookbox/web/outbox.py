@@ -9,6 +9,7 @@ from litestar.handlers import BaseRouteHandler
 
 from hookbox.errors import OperatorError
 from hookbox.runtime import Runtime
+from hookbox.store.forwarding import target_of
 from hookbox.store.reprocess import APPLY_ONLY
 from hookbox.web.guards import with_token
 
@@ -34,7 +35,10 @@ def outbox_actions(runtime: Runtime) -> dict[str, Action]:
 
     async def pause(fields: Fields) -> Fields:
         word = decisions.word(str(fields["who"]), str(fields["reason"]))
-        return {"held": await decisions.pause(str(fields["destination"]), word)}
+        destination = str(fields["destination"])
+        held = await decisions.pause(destination, word)
+        runtime.outbox.recall(target_of(destination))
+        return {"held": held}
 
     async def resume(fields: Fields) -> Fields:
         return {"released": await decisions.resume(str(fields["destination"]))}
