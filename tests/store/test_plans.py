@@ -7,6 +7,7 @@ import pytest
 from hookbox.store import (
     database,
     differences,
+    effects,
     history,
     notifications,
     ratchet,
@@ -24,6 +25,7 @@ ASKED = {
     "decision_id": 1,
     "id": 1,
     "ids": "[1]",
+    "key": "k",
     "lift_id": 1,
     "limit": 10,
     "message_id": "",
@@ -75,6 +77,7 @@ STATEMENTS = {
     "suppressions of addresses": differences.SUPPRESSIONS_OF,
     "what events said": differences.SAID,
     "effects": differences.EFFECTS,
+    "an effect that happens once": effects.READ,
 }
 
 
