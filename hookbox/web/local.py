@@ -20,6 +20,7 @@ from hookbox.model import Kind, Slot
 from hookbox.runtime import Runtime
 from hookbox.web.answers import answers
 from hookbox.web.decisions import decision_actions, rebuild_actions
+from hookbox.web.effects import effect_actions, effect_routes, routed
 from hookbox.web.guards import by_socket, socket_only
 
 log = logging.getLogger("hookbox.local")
@@ -36,7 +37,8 @@ def local_app(runtime: Runtime) -> ASGIApp:
     app = _routes(runtime)
 
     async def door(scope: Scope, receive: Receive, send: Send) -> None:
-        """The router remembers every path that it ever saw; strangers' long ones are not for it."""
+        """The router remembers paths that it saw; keys and strangers' long ones are not for it."""
+        scope["path"] = routed(scope["path"])
         if len(scope["path"]) > PATH_MAX:
             scope["path"] = "/"
         await app(scope, receive, send)
@@ -46,7 +48,12 @@ def local_app(runtime: Runtime) -> ASGIApp:
 
 def _routes(runtime: Runtime) -> Litestar:
     return Litestar(
-        route_handlers=[*_health(runtime), _control(runtime), *answers(runtime)],
+        route_handlers=[
+            *_health(runtime),
+            _control(runtime),
+            *answers(runtime),
+            *effect_routes(runtime),
+        ],
         before_request=_check_host,
         exception_handlers={HookboxError: _told, HTTPException: _plain, Exception: _broken},
         openapi_config=None,
@@ -110,6 +117,7 @@ def _control(runtime: Runtime) -> BaseRouteHandler:
         **_actions(runtime),
         **decision_actions(runtime),
         **rebuild_actions(runtime),
+        **effect_actions(runtime),
     }
 
     @post("/v1/control/{action:str}", guards=[socket_only], status_code=200)
