@@ -57,10 +57,16 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """A box whose server runs."""
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for all tests of a file."""
     with Server(tmp_path_factory.mktemp("running") / "state") as server:
-        yield Shell(config=server.config, state=server.state)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def running(shared_server: Server) -> Shell:
+    """A box whose server runs."""
+    return Shell(config=shared_server.config, state=shared_server.state)
 
 
 @pytest.fixture(params=["stopped", "running"])
