@@ -7,7 +7,6 @@ that asking twice is asking once.
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from hookbox.cli import door
 from hookbox.cli.box import Box
@@ -39,26 +38,32 @@ class Holder:
             "lease": f"{claim.lease_ms // 1000}s",
             "if_unknown": claim.if_unknown,
         }
-        now = self.box.clock.now()
-        return self._ask(asked, partial(effects.claim, claim=claim, now=now), CLAIM_PATIENCE_S)
+        return self._ask(asked, lambda t: effects.claim(t, claim, self._now), CLAIM_PATIENCE_S)
 
     def renew(self) -> door.Fields:
         """Asked once; the next renewal comes before the lease is over."""
-        now = self.box.clock.now()
-        return self._ask({"do": "renew"}, self._mine(effects.renew, now=now), 0)
+        key, token = self.claim.key, self.claim.token
+        return self._ask({"do": "renew"}, lambda t: effects.renew(t, key, token, self._now), 0)
 
     def complete(self, result: str) -> door.Fields:
         """The effect has happened."""
-        asked, now = {"do": "complete", "result": result}, self.box.clock.now()
-        work = self._mine(effects.complete, result=result, now=now)
-        return self._ask(asked, work, COMPLETE_PATIENCE_S)
+        key, token = self.claim.key, self.claim.token
+        return self._ask(
+            {"do": "complete", "result": result},
+            lambda t: effects.complete(t, key, token, result, self._now),
+            COMPLETE_PATIENCE_S,
+        )
 
     def abandon(self) -> door.Fields:
         """The effect has not happened."""
-        return self._ask({"do": "abandon"}, self._mine(effects.abandon), COMPLETE_PATIENCE_S)
+        key, token = self.claim.key, self.claim.token
+        return self._ask(
+            {"do": "abandon"}, lambda t: effects.abandon(t, key, token), COMPLETE_PATIENCE_S
+        )
 
-    def _mine(self, act: Callable[..., Answer], **facts: object) -> Work:
-        return partial(act, key=self.claim.key, token=self.claim.token, **facts)
+    @property
+    def _now(self) -> int:
+        return self.box.clock.now()
 
     def _ask(self, asked: door.Fields, work: Work, patience_s: float) -> door.Fields:
         fields = {"key": self.claim.key, "token": self.claim.token, **asked}

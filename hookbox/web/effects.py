@@ -27,7 +27,7 @@ from hookbox.web.guards import with_token
 
 Fields = dict[str, Any]
 Action = Callable[[Fields], Awaitable[Fields]]
-Work = Callable[[Transaction], Answer]
+Work = Callable[[Transaction, int], Answer]  # what happens at an instant
 
 PATH = "/v1/effects"
 LEASE = "5m"
@@ -59,14 +59,14 @@ def effect_routes(runtime: Runtime) -> list[BaseRouteHandler]:
     @post(PATH, guards=[with_token(runtime)], status_code=200)
     async def act(request: Request[Any, Any, Any], data: Any) -> Response[Fields]:
         """Claim, renew, complete or abandon."""
-        key, now = _key(request), runtime.clock.now()
+        key = _key(request)
         try:
-            work = _work(key, _members(data), effects.new_token(), now)
+            work = _work(key, _members(data), effects.new_token())
         except (ConfigError, ValueError) as error:
             raise ValidationException(str(error)) from error
-        answer = await runtime.writer.write(work)
+        answer = await _done(runtime, work)
         told, status = dict(effects.line(key, answer)), REFUSALS.get(answer.outcome, 200)
-        return Response(told, status_code=status, headers=_when(answer, now))
+        return Response(told, status_code=status, headers=_when(answer, runtime.clock.now()))
 
     return [look, act]
 
@@ -77,9 +77,8 @@ def effect_actions(runtime: Runtime) -> dict[str, Action]:
     """
 
     async def act(fields: Fields) -> Fields:
-        key, now = fields["key"], runtime.clock.now()
-        answer = await runtime.writer.write(_work(key, fields, fields["token"], now))
-        return dict(effects.line(key, answer))
+        key = fields["key"]
+        return dict(effects.line(key, await _done(runtime, _work(key, fields, fields["token"]))))
 
     async def settle(fields: Fields) -> Fields:
         word = runtime.decisions.word(str(fields["who"]), str(fields["reason"]))
@@ -107,18 +106,26 @@ def _members(body: object) -> Fields:
     return body
 
 
-def _work(key: str, asked: Fields, token: str, now: int) -> Work:
-    """What was asked, for a transaction. `token` is for a claim; who holds one shows it."""
+async def _done(runtime: Runtime, work: Work) -> Answer:
+    """A lease begins when it is written down, not when somebody began to wait for that."""
+    return await runtime.writer.write(lambda transaction: work(transaction, runtime.clock.now()))
+
+
+def _work(key: str, asked: Fields, token: str) -> Work:
+    """What was asked. `token` is for a claim; who holds one shows it."""
     match asked.get("do"):
         case "claim":
-            return partial(effects.claim, claim=_claim(key, asked, token), now=now)
+            claim = _claim(key, asked, token)
+            return lambda t, now: effects.claim(t, claim, now)
         case "renew":
-            return partial(effects.renew, key=key, token=_text(asked, "token"), now=now)
+            shown = _text(asked, "token")
+            return lambda t, now: effects.renew(t, key, shown, now)
         case "abandon":
-            return partial(effects.abandon, key=key, token=_text(asked, "token"))
+            shown = _text(asked, "token")
+            return lambda t, _: effects.abandon(t, key, shown)
         case "complete":
             shown, result = _text(asked, "token"), check_result(_text(asked, "result", ""))
-            return partial(effects.complete, key=key, token=shown, result=result, now=now)
+            return lambda t, now: effects.complete(t, key, shown, result, now)
     raise ValueError("`do` is claim, renew, complete or abandon")
 
 

@@ -12,14 +12,13 @@ from tests.cli.shell import Shell
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_request_to_stop_is_for_the_command(
-    stopped: Shell, number: signal.Signals, key: str
+    stopped: Shell, tmp_path: Path, key: str, number: signal.Signals
 ) -> None:
     """It may finish, give up, or die of it; here it finishes."""
-    name = number.name.removeprefix("SIG")
-    wait = f"trap 'echo stopped; exit 0' {name}; echo ready; while :; do read x < fifo; done"
-    with begun(
-        stopped, key, "--", "sh", "-c", f"mkfifo fifo; {wait}", cwd=stopped.state
-    ) as running:
+    name, fifo = number.name.removeprefix("SIG"), tmp_path / "fifo"
+    os.mkfifo(fifo)
+    script = f"trap 'echo stopped; exit 0' {name}; echo ready; while :; do read x < {fifo}; done"
+    with begun(stopped, key, "--", "sh", "-c", script) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
         running.send_signal(number)

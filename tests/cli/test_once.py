@@ -82,6 +82,24 @@ def test_what_is_in_progress_says_who_and_until_when(box: Shell, key: str) -> No
         first.communicate("\n")
 
 
+def test_holder_that_was_too_slow_is_told_that_its_claim_is_gone(box: Shell, key: str) -> None:
+    """It stood still until somebody who would rather do it twice took over."""
+    wait = ("sh", "-c", "echo go; read x")
+    with begun(box, key, "--lease", "1s", "--", *wait, stdin=subprocess.PIPE) as slow:
+        assert slow.stdout is not None
+        assert slow.stdout.readline() == "go\n"
+        slow.send_signal(signal.SIGSTOP)
+        while state(box, key)["outcome"] == "in_progress":
+            pass
+        retried = once(box, key, "--if-unknown", "retry", "--", "echo", "mine")
+        assert retried.returncode == 0
+        slow.send_signal(signal.SIGCONT)
+        _, errors = slow.communicate("\n")
+    assert slow.returncode == 1
+    assert "no longer its own" in errors
+    assert state(box, key)["result"] == "mine\n"
+
+
 def test_lease_is_renewed_while_the_command_runs(box: Shell, tmp_path: Path, key: str) -> None:
     """For longer than it is, and though nobody reads the output."""
     noise = "yes | head -c 300000; while kill -0 $PPID && [ ! -e go ]; do :; done"
