@@ -109,7 +109,9 @@ class Child:
     def _write(self) -> None:
         try:
             self.unread = self.unread[os.write(STDOUT, self.unread[:PIECE_BYTES]) :]
-        except BrokenPipeError:  # whoever read along has seen enough; the command goes on
+        except BlockingIOError:
+            pass  # somebody has set our output so, and it takes nothing after all
+        except OSError:  # whoever read along is gone, or the disk full; the command goes on
             self.unread, self._passed_on = b"", False
 
 
@@ -117,7 +119,8 @@ def write_out(output: bytes) -> None:
     """Wait for whoever reads our output until it is taken."""
     with contextlib.suppress(BrokenPipeError):
         while output:
-            output = output[os.write(STDOUT, output) :]
+            select.select([], [STDOUT], [])
+            output = output[os.write(STDOUT, output[:PIECE_BYTES]) :]
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shlex
+import sys
 from typing import Any
 
 import click
@@ -132,6 +133,8 @@ class _Once:
         self._box, self._key, self._as_json = box, claim.key, as_json
         self._holder = Holder(box=box, claim=claim)
         self._renew_s = claim.lease_ms / 1000 / RENEWALS
+        # A closed output is none: its number may be that of another file by now.
+        self._is_heard = not as_json and sys.stdout is not None
         self._has_run = False
         self._unread = b""  # of the command's output
 
@@ -147,7 +150,7 @@ class _Once:
     def _refused(self, answer: door.Fields) -> int:
         """The command is not run. That it was done before is as good as running it."""
         if answer["outcome"] == Outcome.DONE:
-            if not self._as_json:
+            if self._is_heard:
                 self._unread = str(answer["result"] or "").encode()
             return self._told(0, "", answer)
         code = IN_PROGRESS if answer["outcome"] == Outcome.IN_PROGRESS else 1
@@ -155,7 +158,7 @@ class _Once:
 
     def _run(self, words: tuple[str, ...], won: door.Fields) -> int:
         try:
-            child = Child(words, kept_max=RESULT_BYTES_MAX, passed_on=not self._as_json)
+            child = Child(words, kept_max=RESULT_BYTES_MAX, passed_on=self._is_heard)
         except OSError as error:
             code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
             return self._abandon(code, f"{words[0]}: {error.strerror}", won)

@@ -1,12 +1,14 @@
 """The command that `hookbox once` runs has everything as if it had been started by itself."""
 
 import os
+import shlex
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.once import begun, once, state
+from tests.cli.once import begun, once, state, words
 from tests.cli.shell import Shell
 
 
@@ -49,6 +51,15 @@ def test_reader_that_leaves_early_does_not_stop_the_command(
         running.stdout.close()
         assert running.wait() == 0
     assert place.read_text() == "x\n"
+
+
+@pytest.mark.parametrize("place", [">&-", "> /dev/full"])
+def test_output_that_cannot_be_written_does_not_stop_the_command(
+    stopped: Shell, key: str, place: str
+) -> None:
+    typed = " ".join(shlex.quote(word) for word in words(stopped, key, "--", "echo", "message 7"))
+    assert subprocess.run(["/bin/sh", "-c", f"{typed} {place}"]).returncode == 0
+    assert state(stopped, key)["result"] == "message 7\n"
 
 
 def test_child_left_behind_is_not_waited_for(stopped: Shell, key: str) -> None:
