@@ -32,6 +32,7 @@ COMMANDS = {
     "refusals": "Who was turned away, and why",
     "stats": "Each source in one line",
     "rebuild": "Work statuses and suppressions out anew from what is stored",
+    "once": "Run a command whose effect must not happen twice",
     "token": "What programs show at the private port",
 }
 

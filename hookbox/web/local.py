@@ -21,6 +21,7 @@ from hookbox.model import Kind, Slot
 from hookbox.runtime import Runtime
 from hookbox.web.answers import answers
 from hookbox.web.decisions import decision_actions, rebuild_actions
+from hookbox.web.effects import effect_actions, effect_routes, routed
 from hookbox.web.feed import feed_doors
 from hookbox.web.guards import by_socket, socket_only
 from hookbox.web.outbox import outbox_actions, replays
@@ -39,7 +40,8 @@ def local_app(runtime: Runtime) -> ASGIApp:
     app = _routes(runtime)
 
     async def door(scope: Scope, receive: Receive, send: Send) -> None:
-        """The router remembers every path that it ever saw; strangers' long ones are not for it."""
+        """The router remembers paths that it saw; keys and strangers' long ones are not for it."""
+        scope["path"] = routed(scope["path"])
         if len(scope["path"]) > PATH_MAX:
             scope["path"] = "/"
         await app(scope, receive, send)
@@ -55,6 +57,7 @@ def _routes(runtime: Runtime) -> Litestar:
             *answers(runtime),
             *feed_doors(runtime),
             replays(runtime),
+            *effect_routes(runtime),
         ],
         before_request=_check_host,
         exception_handlers={HookboxError: _told, HTTPException: _plain, Exception: _broken},
@@ -120,6 +123,7 @@ def _control(runtime: Runtime) -> BaseRouteHandler:
         **decision_actions(runtime),
         **rebuild_actions(runtime),
         **outbox_actions(runtime),
+        **effect_actions(runtime),
     }
 
     @post("/v1/control/{action:str}", guards=[socket_only], status_code=200)

@@ -143,6 +143,8 @@ def test_all_documented_views_have_their_documented_columns(path: Path) -> None:
         "attempts": "job_id number started_at took_ms outcome status excerpt",
         "refusals": "source reason minute count last_skew_s last_remote",
         "cursors": "source cursor saved_at",
+        "effects": "key state claimed_by claimed_at lease_until completed_at result",
+        "settlements": "id key verdict settled_at settled_by reason claimed_by claimed_at",
         "gaps": "source from_sequence to_sequence reason opened_at closed_at",
     }
     connection = sqlite3.connect(path)

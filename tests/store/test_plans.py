@@ -8,6 +8,7 @@ from hookbox.store import (
     database,
     differences,
     documents,
+    effects,
     events,
     feed,
     history,
@@ -27,6 +28,7 @@ ASKED = {
     "decision_id": 1,
     "id": 1,
     "ids": "[1]",
+    "key": "k",
     "lift_id": 1,
     "limit": 10,
     "looked_at": 10,
@@ -84,6 +86,7 @@ STATEMENTS = {
     "sizes of contents": events.SIZES,
     "documents": documents.EVENTS_BY_ID,
     "what documents say": documents.SAID,
+    "an effect that happens once": effects.READ,
 }
 
 

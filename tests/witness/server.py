@@ -113,7 +113,7 @@ class Server:
         with self.log.open("ab") as log:
             self._running = subprocess.Popen(
                 self._command,
-                env=self._environment(),
+                env=self.environment(),
                 cwd=self.state.parent,
                 stdout=log,
                 stderr=log,
@@ -127,7 +127,8 @@ class Server:
             f"{self._settings}"
         )
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """What it runs with; a command with it is about the same box."""
         paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         return {
             **os.environ,

@@ -31,17 +31,62 @@ CREATE TABLE lane (
   CHECK ((broken_at IS NULL) = (probe_at IS NULL))
 ) STRICT, WITHOUT ROWID;
 
--- Effects that must happen once. `token` fences: whoever claimed with an older one changes nothing any more. The lease
--- ends `lease_ms` after `renewed_at`.
+-- Effects that must happen once. A claim is its holder's while the token is; it ends `lease_ms` after `renewed_at`. What
+-- was given up has no row. What a person settled as done has no token: nobody holds it any more.
 CREATE TABLE effect (
-  key TEXT PRIMARY KEY,
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE CHECK (length(key) BETWEEN 1 AND 200),
   state TEXT NOT NULL CHECK (state IN ('claimed', 'completed')),
-  token INTEGER NOT NULL,
+  token TEXT,
   claimed_by TEXT NOT NULL,
   claimed_at INTEGER NOT NULL,
   renewed_at INTEGER NOT NULL,
-  lease_ms INTEGER NOT NULL,
+  lease_ms INTEGER NOT NULL CHECK (lease_ms > 0),
   completed_at INTEGER,
   result TEXT,
-  CHECK ((state = 'completed') = (completed_at IS NOT NULL))
-) STRICT, WITHOUT ROWID;
+  CHECK ((state = 'completed') = (completed_at IS NOT NULL)),
+  CHECK (state = 'completed' OR token IS NOT NULL),
+  CHECK (state = 'completed' OR result IS NULL)
+) STRICT;
+
+CREATE INDEX effect_claimed ON effect (renewed_at) WHERE state = 'claimed';
+
+-- What persons found out about effects that were unknown.
+CREATE TABLE effect_settlement (
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL,
+  verdict TEXT NOT NULL CHECK (verdict IN ('done', 'undone')),
+  settled_at INTEGER NOT NULL,
+  settled_by TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  claimed_by TEXT NOT NULL,
+  claimed_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX effect_settlement_key ON effect_settlement (key);
+
+-- Unknown is what is still `claimed` after its `lease_until`.
+CREATE VIEW effects AS
+SELECT
+  key,
+  state,
+  claimed_by,
+  strftime('%Y-%m-%dT%H:%M:%fZ', claimed_at / 1000.0, 'unixepoch') AS claimed_at,
+  CASE state
+    WHEN 'claimed' THEN strftime('%Y-%m-%dT%H:%M:%fZ', (renewed_at + lease_ms) / 1000.0, 'unixepoch')
+  END AS lease_until,
+  strftime('%Y-%m-%dT%H:%M:%fZ', completed_at / 1000.0, 'unixepoch') AS completed_at,
+  result
+FROM effect;
+
+CREATE VIEW settlements AS
+SELECT
+  id,
+  key,
+  verdict,
+  strftime('%Y-%m-%dT%H:%M:%fZ', settled_at / 1000.0, 'unixepoch') AS settled_at,
+  settled_by,
+  reason,
+  claimed_by,
+  strftime('%Y-%m-%dT%H:%M:%fZ', claimed_at / 1000.0, 'unixepoch') AS claimed_at
+FROM effect_settlement;
