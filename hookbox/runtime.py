@@ -14,6 +14,7 @@ from typing import Any
 
 from hookbox import assembly, onward
 from hookbox.clock import Clock
+from hookbox.errors import StoreBusy
 from hookbox.flows import confirm, forward, settlement
 from hookbox.flows.certificates import Certificates
 from hookbox.flows.decisions import Decisions
@@ -39,7 +40,9 @@ from hookbox.store.writer import Writer
 
 log = logging.getLogger("hookbox.runtime")
 
-SETTLE_S = 3.0  # with the doors' grace before it, a stop stays under 10 s
+LOCK_WAIT_S = 1.0
+LOCK_LOOK_S = 0.05
+SETTLE_S = 3.0  # with the doors' grace around it, a stop stays under 10 s
 
 
 class Runtime:
@@ -65,6 +68,7 @@ class Runtime:
         self.token: str  # what callers of the private port show
         self._tasks: list[asyncio.Task[None]] = []
         self._working: asyncio.Task[None] | None = None
+        self._settled = False
         self.outbox: Outbox
         self._outlets: dict[str, Outlet] = {}
         self._warned: set[str] = set()
@@ -78,13 +82,25 @@ class Runtime:
         """Raises ConfigError, StoreError or OperatorError, with nothing left running or held."""
         os.umask(0o077)  # SQLite's files, the key, the socket: nobody else's business
         database.prepare_state(self.settings.state)
-        self.lock.acquire()
+        await self._take_lock()
         try:
             await self._open()
         except BaseException:
             await self.stop()
             raise
         self.ready = True
+
+    async def _take_lock(self) -> None:
+        """A command may hold it for a moment. Raises StoreBusy when somebody has it for longer."""
+        waited_s = 0.0
+        while True:
+            try:
+                return self.lock.acquire()
+            except StoreBusy:
+                if waited_s >= LOCK_WAIT_S:
+                    raise
+            await self.clock.sleep(LOCK_LOOK_S)
+            waited_s += LOCK_LOOK_S
 
     async def _open(self) -> None:
         schema.prepare(self.settings.state / database.FILE_NAME)
@@ -213,18 +229,23 @@ class Runtime:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.settle()
         if self._working is not None:
-            self.standstill.end()
-            await self._settle()
             await self.tally.flush()
         await self.certificates.stop()
         await self.feed.stop()
         await self.reader.stop()
         await self.writer.stop()
 
-    async def _settle(self) -> None:
-        """Let what is under way be recorded; what takes too long is taken back at next start."""
-        assert self._working is not None, "begun"
+    async def settle(self) -> None:
+        """Let what is under way be recorded, and begin nothing more; what takes too long is taken
+        back at the next start.
+        """
+        self.ready = False
+        if self._working is None or self._settled:
+            return
+        self._settled = True
+        self.standstill.end()
         self.worker.stop()
         await asyncio.gather(
             asyncio.wait({self._working}, timeout=SETTLE_S), self.outbox.stop(SETTLE_S)

@@ -2,7 +2,7 @@
 
 Order: runtime first (nobody is told "stored" before the database is open), then the private door,
 then the public one. On SIGTERM the public door closes first and politely; what was acknowledged is
-already on disk.
+already on disk. The private one closes when nothing is under way any more.
 """
 
 import asyncio
@@ -25,7 +25,10 @@ from hookbox.web.sockets import bind, inherited_sockets
 
 log = logging.getLogger("hookbox.serve")
 
-GRACE_S = 5.0  # for requests that are being answered; the whole stop stays under 10 s
+# For requests that are being answered at the public and the private door. With the runtime's own
+# grace between them the whole stop stays under 10 s.
+GRACE_S = 4.0
+PRIVATE_GRACE_S = 1.0
 SOCKET_NAME = "hookbox.sock"
 # The private door serves one person and a few programs on this machine. Some of them wait half a
 # minute for events.
@@ -137,8 +140,12 @@ class _Serving:
         if self._doors:
             log.info("stopping")
             self._runtime.feed.end()
-        for door in reversed(self._doors):  # the public one first
+        private, *public = self._doors or (None,)
+        for door in public:
             await door.stop(GRACE_S)
+        await self._runtime.settle()  # programs that are brought events may still ask and tell
+        if private is not None:
+            await private.stop(PRIVATE_GRACE_S)
         for each in self._sockets:
             each.close()
             self._remove(each)
