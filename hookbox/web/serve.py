@@ -22,6 +22,7 @@ from hookbox.web.hooks import public_app
 from hookbox.web.local import local_app
 from hookbox.web.serving import Door
 from hookbox.web.sockets import bind, inherited_sockets
+from hookbox.web.supervisor import READY, STOPPING, Supervisor
 
 log = logging.getLogger("hookbox.serve")
 
@@ -45,7 +46,10 @@ class _Serving:
 
     def __init__(self, settings: Settings, load: Load) -> None:
         self._settings = settings
-        self._runtime = Runtime(settings, SystemClock(), load)
+        clock = SystemClock()
+        self._runtime = Runtime(settings, clock, load)
+        self._supervisor = Supervisor(clock)
+        self._watching: asyncio.Task[None] | None = None
         self._doors: list[Door] = []
         self._public: Door
         self._sockets: list[socket.socket] = []
@@ -64,6 +68,8 @@ class _Serving:
         try:
             await self._runtime.start()
             await self._open()
+            self._watching = asyncio.create_task(self._supervisor.watch(self._runtime.beat))
+            self._supervisor.tell(READY)
             await self._wait()
         finally:
             await self._close()
@@ -115,7 +121,9 @@ class _Serving:
                 wait.cancel()
             if self._reload.is_set():
                 self._reload.clear()
+                self._supervisor.reloading()
                 await self._take_live()
+                self._supervisor.tell(READY)
 
     async def _take_live(self) -> None:
         """A bad new configuration leaves the old one running, and says so."""
@@ -133,11 +141,14 @@ class _Serving:
     async def _close(self) -> None:
         if self._doors:
             log.info("stopping")
+        self._supervisor.tell(STOPPING)
         for door in reversed(self._doors):  # the public one first
             await door.stop(GRACE_S)
         for each in self._sockets:
             each.close()
             self._remove(each)
+        if self._watching is not None:
+            self._watching.cancel()
         await self._runtime.stop()
 
     def _remove(self, bound: socket.socket) -> None:
