@@ -252,3 +252,7 @@ class Runtime:
         )
         self._working.cancel()
         await asyncio.gather(self._working, return_exceptions=True)
+
+    async def beat(self) -> None:
+        """Show that the box can store: commit a heartbeat. Raises StoreError."""
+        await self.writer.write(partial(sources.beat, now=self.clock.now()))

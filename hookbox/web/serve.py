@@ -22,6 +22,7 @@ from hookbox.web.hooks import public_app
 from hookbox.web.local import local_app
 from hookbox.web.serving import Door
 from hookbox.web.sockets import bind, inherited_sockets
+from hookbox.web.supervisor import READY, STOPPING, Supervisor
 
 log = logging.getLogger("hookbox.serve")
 
@@ -51,7 +52,10 @@ class _Serving:
 
     def __init__(self, settings: Settings, load: Load) -> None:
         self._settings = settings
-        self._runtime = Runtime(settings, SystemClock(), load)
+        clock = SystemClock()
+        self._runtime = Runtime(settings, clock, load)
+        self._supervisor = Supervisor(clock)
+        self._watching: asyncio.Task[None] | None = None
         self._doors: list[Door] = []
         self._public: Door
         self._sockets: list[socket.socket] = []
@@ -70,6 +74,8 @@ class _Serving:
         try:
             await self._runtime.start()
             await self._open()
+            self._watching = asyncio.create_task(self._supervisor.watch(self._runtime.beat))
+            self._supervisor.tell(READY)
             await self._wait()
         finally:
             await self._close()
@@ -121,7 +127,9 @@ class _Serving:
                 wait.cancel()
             if self._reload.is_set():
                 self._reload.clear()
+                self._supervisor.reloading()
                 await self._take_live()
+                self._supervisor.tell(READY)
 
     async def _take_live(self) -> None:
         """A bad new configuration leaves the old one running, and says so."""
@@ -140,6 +148,7 @@ class _Serving:
         if self._doors:
             log.info("stopping")
             self._runtime.feed.end()
+        self._supervisor.tell(STOPPING)
         private, *public = self._doors or (None,)
         for door in public:
             await door.stop(GRACE_S)
@@ -149,6 +158,8 @@ class _Serving:
         for each in self._sockets:
             each.close()
             self._remove(each)
+        if self._watching is not None:
+            self._watching.cancel()
         await self._runtime.stop()
 
     def _remove(self, bound: socket.socket) -> None:
