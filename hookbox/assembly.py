@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from hookbox.errors import ConfigError
+from hookbox.flows.polling import Polling
 from hookbox.flows.sources import Source
 from hookbox.model import Slot
+from hookbox.polled import polled
 from hookbox.providers import PROVIDERS
 from hookbox.providers.contract import Answers, Key, Provider, Trust
 from hookbox.rules.suppression import Budget
@@ -34,9 +36,11 @@ def live_sources(settings: Settings, ids: Mapping[str, int], sealed: Sealed) -> 
     }
 
 
-def reading_sources(settings: Settings, ids: Mapping[str, int]) -> dict[str, Source]:
+def reading_sources(
+    settings: Settings, ids: Mapping[str, int], polling: str | None = None
+) -> dict[str, Source]:
     """The configured sources that the store knows, to read what is stored with. They prove nothing,
-    so no secret is looked at.
+    so no secret is looked at, but for the key of the one that is to be polled.
     """
     return {
         each.name: Source(
@@ -47,6 +51,7 @@ def reading_sources(settings: Settings, ids: Mapping[str, int]) -> dict[str, Sou
             body_max=0,
             scope=each.scope,
             suppress_ambiguous=each.suppress_ambiguous,
+            polling=polling_of(settings, each) if each.name == polling else None,
         )
         for each in settings.sources
         if each.name in ids
@@ -73,15 +78,20 @@ def warnings(settings: Settings, sources: Iterable[Source]) -> set[str]:
         for each in sources
         if not each.trust.keys and each.provider.needs_secret
     }
-    told |= {
+    return told | {
         f"destination {each.name} is not served by this version: nothing is handed on to it"
         for each in settings.destinations
     }
-    return told | {
-        f"source {each.name} is not polled by this version: only its webhooks are received"
-        for each in settings.sources
-        if each.poll is not None
-    }
+
+
+def polling_of(settings: Settings, chosen: SourceSettings) -> Polling | None:
+    """How the source is polled, if it is. Raises ConfigError with the line, the reason and the
+    mend.
+    """
+    try:
+        return polled(chosen, configured(chosen, settings.server.public_url))
+    except ConfigError as error:
+        raise _placed(settings, chosen, error) from error
 
 
 def budget(settings: Settings) -> Budget:
@@ -94,6 +104,7 @@ def _live(settings: Settings, chosen: SourceSettings, source_id: int, sealed: Se
     try:
         provider = configured(chosen, settings.server.public_url)
         keys = _keys(chosen, provider, sealed.get(chosen.name, {}))
+        polling = polled(chosen, provider)
     except ConfigError as error:
         raise _placed(settings, chosen, error) from error
     _check_retention(settings, chosen, provider)
@@ -107,6 +118,7 @@ def _live(settings: Settings, chosen: SourceSettings, source_id: int, sealed: Se
         body_max=chosen.body_max or settings.server.body_max,
         scope=chosen.scope,
         suppress_ambiguous=chosen.suppress_ambiguous,
+        polling=polling,
     )
 
 

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hookbox.errors import AddressRefused, NetError
+from hookbox.errors import AddressRefused, AnswerTooLarge, NetError
 
 if TYPE_CHECKING:
     import httpx
@@ -211,7 +211,8 @@ async def _capped(response: "httpx.Response", request: _Request) -> bytes:
         parts.append(part)
         size += len(part)
         if size > request.answer_max:
-            raise NetError(f"{request.target.host}: more than {request.answer_max} bytes came back")
+            told = f"{request.target.host}: more than {request.answer_max} bytes came back"
+            raise AnswerTooLarge(told)
     return b"".join(parts)
 
 

@@ -10,7 +10,6 @@ import logging
 import os
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from pathlib import Path
 
 from hookbox import assembly
 from hookbox.clock import Clock
@@ -19,6 +18,7 @@ from hookbox.flows import confirm, work
 from hookbox.flows.certificates import Certificates
 from hookbox.flows.decisions import Decisions
 from hookbox.flows.lane import Lane, LaneRunner
+from hookbox.flows.pollers import Pollers
 from hookbox.flows.probe import Probes
 from hookbox.flows.receive import Receiver
 from hookbox.flows.release import release
@@ -36,25 +36,13 @@ from hookbox.store.connections import Transaction
 from hookbox.store.lock import Lock
 from hookbox.store.reader import Reader
 from hookbox.store.secrets import Seal
+from hookbox.store.state import prepare_state
 from hookbox.store.writer import Writer
 
 log = logging.getLogger("hookbox.runtime")
 
-STATE_MODE = 0o700
 CONFIRM = "confirm"
 SETTLE_S = 3.0  # with the doors' grace before it, a stop stays under 10 s
-
-
-def prepare_state(state: Path) -> None:
-    """The state directory, readable by nobody else. Raises OperatorError when it cannot be made."""
-    try:
-        state.mkdir(mode=STATE_MODE, parents=True, exist_ok=True)
-        state.chmod(STATE_MODE)
-    except OSError as error:
-        raise OperatorError(
-            f"the state directory {state} cannot be used: {error.strerror}; "
-            "choose another with --state"
-        ) from error
 
 
 class Runtime:
@@ -71,6 +59,8 @@ class Runtime:
         self.net = Net()
         self.certificates = Certificates(self.net, clock)
         self.probes = Probes(self.writer, clock)
+        stored = partial(self._wake, ())
+        self.pollers = Pollers(self.writer, self.net, self.sources, clock, stored)
         self.receiver: Receiver
         self.worker: Worker
         self.decisions: Decisions
@@ -114,7 +104,8 @@ class Runtime:
         budget = assembly.budget(self.settings)
         self.worker = Worker(self.writer, self.sources, self.clock, instance, budget)
         self.receiver = Receiver(
-            self.writer, self.tally, self.certificates, self.probes, self.clock, self._wake
+            *(self.writer, self.tally, self.certificates, self.probes, self.clock, self._wake),
+            self.pollers.in_order,
         )
         self.decisions = Decisions(self.writer, self.clock, self.worker.wake)
         self.standstill = Standstill(self.writer, self.worker.turning, self.settings.state)
@@ -162,6 +153,7 @@ class Runtime:
         self.settings = settings
         self.worker.budget = assembly.budget(settings)
         self.worker.wake()
+        self.pollers.adopt()
         warnings = assembly.warnings(settings, self.sources.all())
         for warning in warnings - self._warned:
             log.warning("%s", warning)
@@ -193,6 +185,7 @@ class Runtime:
             self.lock.release()
 
     async def _stop(self) -> None:
+        await self.pollers.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

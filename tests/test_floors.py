@@ -26,7 +26,9 @@ FLOORS = {
     "store": 2,
     "net": 2,
     "flows": 3,
+    "alone": 4,
     "assembly": 4,
+    "polled": 4,
     "runtime": 4,
     "web": 5,
     "cli": 5,
@@ -52,7 +54,9 @@ GATES = {
     # Everybody else is given values.
     "hookbox.settings": (
         "settings",
+        "alone.py",
         "assembly.py",
+        "polled.py",
         "runtime.py",
         "cli/",
         "web/serve.py",

@@ -36,9 +36,9 @@ def _make_secret(box: Box) -> None:
     """A secret for the demo source, unless an earlier one is still in the sealed store."""
     from hookbox.assembly import owner
     from hookbox.providers import PROVIDERS
-    from hookbox.runtime import prepare_state
     from hookbox.store import database, secrets
     from hookbox.store.connections import Transaction
+    from hookbox.store.state import prepare_state
 
     demo = chosen(parse(DEMO_CONFIG, box.config, box.state), DEMO)
     make = PROVIDERS[demo.provider].make_secret

@@ -8,6 +8,7 @@ from typing import cast, get_args
 
 from hookbox.errors import ConfigError
 from hookbox.settings.doors import Listen, network, public_url
+from hookbox.settings.polling import PollSettings, read_poll
 from hookbox.settings.records import (
     BODY_MAX_BYTES,
     BODY_MAX_CEILING_BYTES,
@@ -235,11 +236,10 @@ _STATUSES = {
 }
 
 
-def _poll(table: Table) -> Mapping[str, object] | None:
+def _poll(table: Table) -> PollSettings | None:
     written = "poll" in table.values
     poll = table.table("poll")
-    _refuse_literals(poll)
-    return dict(poll.values) if written else None
+    return read_poll(poll) if written else None
 
 
 def _destination(table: Table) -> DestinationSettings:

@@ -21,6 +21,7 @@ from hookbox.runtime import Runtime
 from hookbox.web.answers import answers
 from hookbox.web.decisions import decision_actions, rebuild_actions
 from hookbox.web.guards import by_socket, socket_only
+from hookbox.web.polling import poll_actions
 
 log = logging.getLogger("hookbox.local")
 
@@ -110,6 +111,7 @@ def _control(runtime: Runtime) -> BaseRouteHandler:
         **_actions(runtime),
         **decision_actions(runtime),
         **rebuild_actions(runtime),
+        **poll_actions(runtime),
     }
 
     @post("/v1/control/{action:str}", guards=[socket_only], status_code=200)

@@ -61,6 +61,7 @@ class _Serving:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload.set)
+        loop.add_signal_handler(signal.SIGUSR1, self._runtime.pollers.wake_all)
         try:
             await self._runtime.start()
             await self._open()

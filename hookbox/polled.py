@@ -1,0 +1,82 @@
+"""Polled: a source's `poll` table becomes the way in which its list of events is asked for.
+
+What the provider's feed cannot do is refused here, when the configuration is read.
+"""
+
+from hookbox.errors import ConfigError
+from hookbox.flows.polling import Drive, Polling
+from hookbox.providers.contract import Provider
+from hookbox.providers.feed import Feed
+from hookbox.settings import PollSettings, SourceSettings, on_loopback
+
+
+def polled(chosen: SourceSettings, provider: Provider) -> Polling | None:
+    """How the source is polled, where its settings say so. Raises ConfigError, its `where` inside
+    the source's table.
+    """
+    poll = chosen.poll
+    if poll is None:
+        return None
+    if provider.feed is None:
+        raise ConfigError(
+            f"{provider.title} has no list of events that can be polled",
+            where="poll",
+            mend=f"remove the table; {provider.recovery or 'its retries are all there is'}",
+        )
+    try:
+        feed = provider.feed.configure(provider.feed, poll.options)
+        token = poll.token.read().strip()
+    except ConfigError as error:
+        where = f"poll.{error.where or 'token'}"
+        raise ConfigError(error.message, where=where, mend=error.mend) from error
+    _check_poll(poll, feed)
+    return Polling(
+        feed=feed,
+        url=poll.url,
+        token=token,
+        every_s=poll.every_s,
+        drive=Drive(poll.drive),
+        scoped=poll.scoped,
+        read_url=poll.read,
+        limit=poll.limit or feed.limit_max,
+        loopback=on_loopback(poll.url),
+    )
+
+
+def _check_poll(poll: PollSettings, feed: Feed) -> None:
+    """What the feed cannot do."""
+    refused = (
+        (
+            "drive",
+            poll.drive == "cursor" and not feed.sequential,
+            "this sender's list has no sequence that could decide the order",
+            'write drive = "webhook", or remove the line',
+        ),
+        (
+            "scoped",
+            poll.scoped and not feed.sequential,
+            "this sender does not number its events, so nothing is missed between them",
+            "remove the line",
+        ),
+        (
+            "read",
+            poll.read is not None and feed.states is None,
+            "the state of this sender's messages cannot be read",
+            "remove the line",
+        ),
+        (
+            "limit",
+            (poll.limit or 1) > feed.limit_max,
+            f"this sender gives {feed.limit_max} events a page at most",
+            f"write {feed.limit_max} or less",
+        ),
+        (
+            "every",
+            poll.every_s < feed.every_min_s,
+            f"this sender is to be asked every {feed.every_min_s} s at most",
+            f'write every = "{feed.every_min_s}s" or more; "15m" is the default',
+        ),
+    )
+    for key, wrong, message, mend in refused:
+        if wrong:
+            raise ConfigError(message, where=f"poll.{key}", mend=mend)
