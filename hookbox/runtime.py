@@ -17,6 +17,7 @@ from hookbox.errors import OperatorError
 from hookbox.flows import confirm, work
 from hookbox.flows.certificates import Certificates
 from hookbox.flows.decisions import Decisions
+from hookbox.flows.heartbeat import Heartbeat
 from hookbox.flows.lane import Lane, LaneRunner
 from hookbox.flows.pollers import Pollers
 from hookbox.flows.probe import Probes
@@ -55,6 +56,7 @@ class Runtime:
         self.writer = Writer(settings.state / database.FILE_NAME, clock)
         self.reader = Reader(settings.state / database.FILE_NAME)
         self.tally = Tally(self.writer, clock)
+        self.heartbeat = Heartbeat(self.writer, clock)
         self.simulations = Simulations(clock)
         self.net = Net()
         self.certificates = Certificates(self.net, clock)
@@ -110,6 +112,7 @@ class Runtime:
         self.decisions = Decisions(self.writer, self.clock, self.worker.wake)
         self.standstill = Standstill(self.writer, self.worker.turning, self.settings.state)
         await self._adopt(self.settings)
+        await self.heartbeat.start()
         await self.probes.resume()
         confirming = Lane(
             target=CONFIRM,
@@ -122,6 +125,7 @@ class Runtime:
             *(asyncio.create_task(lane.run(), name=name) for name, lane in self.lanes.items()),
         ]
         self._tasks.append(asyncio.create_task(self.tally.run(), name="tally"))
+        self._tasks.append(asyncio.create_task(self.heartbeat.run(), name="heartbeat"))
         for task in (*self._workers, *self._tasks, self.writer.owner):
             task.add_done_callback(self._ended)
 
@@ -193,6 +197,7 @@ class Runtime:
             self.standstill.end()
             await self._settle()
             await self.tally.flush()
+            await self.heartbeat.stop()
         await self.certificates.stop()
         await self.reader.stop()
         await self.writer.stop()

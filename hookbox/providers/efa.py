@@ -160,4 +160,5 @@ PROVIDER = Provider(
     normalize=normalize,
     simulate=simulate,
     feed=FEED,
+    recovery="nothing re-sends what its attempts could not deliver: poll its list of events",
 )

@@ -23,7 +23,7 @@ from hookbox.providers.feed import (
     States,
     refused,
 )
-from hookbox.providers.pages import opened, read_items, with_query
+from hookbox.providers.pages import of_content, opened, read_items, with_query
 from hookbox.rules.digest import Content, digest_of, read_value, synthesised_key
 from hookbox.rules.reading import addresses, at, key_text, plain_text
 
@@ -61,7 +61,7 @@ def ask(place: Place) -> Ask:
 
 def read(place: Place, body: bytes) -> Page:
     page = opened(body, ("data",))
-    items = read_items(body, page.elements, _event)
+    items = read_items(body, page.elements, of_content(_event))
     sequences = frozenset(_sequences(at(page.document, ("data",))))
     sent = at(page.document, ("next_cursor",))
     cursor = str(max(sequences)) if sent is None and sequences else sent

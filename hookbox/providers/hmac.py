@@ -47,7 +47,8 @@ from typing import NoReturn
 
 from hookbox.errors import ConfigError, Reason
 from hookbox.providers.contract import Answers, KeyKind, Provider, SignedTime, Table
-from hookbox.providers.hmac_events import split
+from hookbox.providers.declared_feed import declared
+from hookbox.providers.hmac_events import listed, split
 from hookbox.providers.hmac_proof import verify
 from hookbox.providers.hmac_simulation import simulate
 from hookbox.providers.places import Where
@@ -92,6 +93,7 @@ def configure(provider: Provider, table: Table) -> Provider:
         split=partial(split, scheme),
         normalize=reader(scheme.map),
         simulate=partial(simulate, scheme),
+        feed=None if scheme.form else declared(partial(listed, scheme)),
     )
 
 

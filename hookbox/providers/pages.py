@@ -17,7 +17,7 @@ from hookbox.rules.reading import Pointer
 _loosely = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).raw_decode
 
 # Reads one item as an event, or says in a few words why it is none.
-ReadItem = Callable[[Content], SplitEvent | str]
+ReadItem = Callable[[Element], SplitEvent | str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def _event(element: Element, read: ReadItem) -> SplitEvent | str:
         return element.fault
     if not _is_unicode(element.content.value):
         return "a lone surrogate stands in it"
-    event = read(element.content)
+    event = read(element)
     if isinstance(event, str) or event.content is not None:
         return event
     return SplitEvent(
@@ -84,6 +84,16 @@ def _is_unicode(value: object) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def of_content(read: Callable[[Content], SplitEvent | str]) -> ReadItem:
+    """For items that are events as they stand."""
+
+    def read_item(element: Element) -> SplitEvent | str:
+        assert element.content is not None, "what has none is never handed on"
+        return read(element.content)
+
+    return read_item
 
 
 def with_query(url: str, **parameters: object) -> str:
