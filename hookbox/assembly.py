@@ -13,7 +13,7 @@ from hookbox.errors import ConfigError
 from hookbox.flows.polling import Polling
 from hookbox.flows.sources import Source
 from hookbox.model import Slot
-from hookbox.polled import polled
+from hookbox.polled import fed, polled
 from hookbox.providers import PROVIDERS
 from hookbox.providers.contract import Answers, Key, Provider, Trust
 from hookbox.rules.suppression import Budget
@@ -134,7 +134,7 @@ def configured(chosen: SourceSettings, public_url: str | None) -> Provider:
     options = dict(chosen.options)
     if "url" in provider.options and "url" not in options and public_url:
         options["url"] = f"{public_url.rstrip('/')}/hooks/{chosen.name}"
-    provider = provider.configure(provider, options)
+    provider = fed(chosen, provider.configure(provider, options))
     if chosen.tolerance_s is not None:
         provider = replace(provider, tolerance_s=chosen.tolerance_s)
     return replace(provider, answers=_answers(provider.answers, chosen.responses))

@@ -3,6 +3,8 @@
 What the provider's feed cannot do is refused here, when the configuration is read.
 """
 
+from dataclasses import replace
+
 from hookbox.errors import ConfigError
 from hookbox.flows.polling import Drive, Polling
 from hookbox.providers.contract import Provider
@@ -10,13 +12,13 @@ from hookbox.providers.feed import Feed
 from hookbox.settings import PollSettings, SourceSettings, on_loopback
 
 
-def polled(chosen: SourceSettings, provider: Provider) -> Polling | None:
-    """How the source is polled, where its settings say so. Raises ConfigError, its `where` inside
-    the source's table.
+def fed(chosen: SourceSettings, provider: Provider) -> Provider:
+    """The provider with its feed as this source describes it. Raises ConfigError, its `where`
+    inside the source's table.
     """
     poll = chosen.poll
     if poll is None:
-        return None
+        return provider
     if provider.feed is None:
         raise ConfigError(
             f"{provider.title} has no list of events that can be polled",
@@ -25,11 +27,23 @@ def polled(chosen: SourceSettings, provider: Provider) -> Polling | None:
         )
     try:
         feed = provider.feed.configure(provider.feed, poll.options)
+        _check_poll(poll, feed)
+    except ConfigError as error:
+        raise ConfigError(error.message, where=f"poll.{error.where}", mend=error.mend) from error
+    return replace(provider, feed=feed)
+
+
+def polled(chosen: SourceSettings, provider: Provider) -> Polling | None:
+    """How the source is polled, if it is, its provider being `fed`. Raises ConfigError for a token
+    that cannot be had.
+    """
+    poll, feed = chosen.poll, provider.feed
+    if poll is None or feed is None:
+        return None
+    try:
         token = poll.token.read().strip()
     except ConfigError as error:
-        where = f"poll.{error.where or 'token'}"
-        raise ConfigError(error.message, where=where, mend=error.mend) from error
-    _check_poll(poll, feed)
+        raise ConfigError(error.message, where="poll.token", mend=error.mend) from error
     return Polling(
         feed=feed,
         url=poll.url,
@@ -79,4 +93,4 @@ def _check_poll(poll: PollSettings, feed: Feed) -> None:
     )
     for key, wrong, message, mend in refused:
         if wrong:
-            raise ConfigError(message, where=f"poll.{key}", mend=mend)
+            raise ConfigError(message, where=key, mend=mend)

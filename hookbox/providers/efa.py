@@ -22,7 +22,7 @@ from hookbox.providers.contract import (
     Trust,
     VerifiedDelivery,
 )
-from hookbox.providers.efa_feed import FEED, STATE_READ, STATUSES, own_digest
+from hookbox.providers.efa_feed import FEED, STATE_READ, STATUSES, own_digest, spoilt
 from hookbox.providers.plain import REASONS
 from hookbox.providers.proof import proved
 from hookbox.providers.secret_text import utf8_secret
@@ -64,6 +64,8 @@ def split(verified: VerifiedDelivery) -> Split:
     found = opened(verified, event_id)
     if found.document.get("id") != event_id:
         raise Unintelligible("the body's id is not the signed webhook-id", key=event_id)
+    if why := spoilt(found.document):
+        raise Unintelligible(why, key=event_id)
     raw_kind = plain_text(found.document.get("type"), 200) or ""
     return one_event(replace(found, digest=own_digest(found.document)), event_id, raw_kind)
 

@@ -52,6 +52,16 @@ def own_digest(document: Mapping[str, object]) -> bytes:
     return digest_of({name: document.get(name) for name in OWN_CONTENT})
 
 
+def spoilt(document: Mapping[str, object]) -> str:
+    """Why nobody can act upon this event, whichever way it came; empty where they can."""
+    recipient = at(document, ("data", "recipient"))
+    try:
+        str(recipient).encode()
+    except UnicodeEncodeError:
+        return "half a character stands in its recipient"
+    return ""
+
+
 def ask(place: Place) -> Ask:
     return Ask(
         url=with_query(place.url, cursor=place.cursor, limit=place.limit),
@@ -100,7 +110,7 @@ def _event(content: Content) -> SplitEvent | str:
     key = key_text(document.get("id"))
     if key is None:
         return "the event has no id"
-    return SplitEvent(
+    return spoilt(document) or SplitEvent(
         key=key,
         digest=own_digest(document),
         raw_kind=plain_text(document.get("type"), 200) or "",

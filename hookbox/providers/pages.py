@@ -62,8 +62,6 @@ def read_items(body: bytes, elements: Iterable[Element], read: ReadItem) -> Item
 def _event(element: Element, read: ReadItem) -> SplitEvent | str:
     if element.content is None:
         return element.fault
-    if not _is_unicode(element.content.value):
-        return "a lone surrogate stands in it"
     event = read(element)
     if isinstance(event, str) or event.content is not None:
         return event
@@ -75,15 +73,6 @@ def _event(element: Element, read: ReadItem) -> SplitEvent | str:
         start=element.start,
         end=element.end,
     )
-
-
-def _is_unicode(value: object) -> bool:
-    """Half a character cannot be handed to any program that takes text for Unicode."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def of_content(read: Callable[[Content], SplitEvent | str]) -> ReadItem:

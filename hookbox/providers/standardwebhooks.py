@@ -150,7 +150,7 @@ def mapped_by(prefixes: tuple[str, ...], provider: Provider, mapped: Map) -> Pro
         split=partial(split, prefixes, mapped),
         normalize=reader(mapped),
         simulate=partial(simulate, prefixes, mapped),
-        feed=declared(partial(listed, mapped)),
+        feed=None if mapped.headers() else declared(partial(listed, mapped)),
         headers_kept=mapped.headers(),
         kinds=mapped.kinds(),
     )
