@@ -13,7 +13,8 @@ from hookbox.settings import Settings
 
 
 def _serve(settings: Settings, load: Callable[[], Settings]) -> int:
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it is understood, it must not kill
+    for number in (signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)  # until it is understood, it must not kill
     from hookbox.web.serve import serve
 
     _log_to_stderr()

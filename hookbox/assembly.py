@@ -11,8 +11,10 @@ from dataclasses import replace
 
 from hookbox import onward
 from hookbox.errors import ConfigError
+from hookbox.flows.polling import Polling
 from hookbox.flows.sources import Source
 from hookbox.model import Slot
+from hookbox.polled import fed, polled
 from hookbox.providers import PROVIDERS
 from hookbox.providers.contract import Answers, Key, Provider, Trust
 from hookbox.rules.suppression import Budget
@@ -35,9 +37,11 @@ def live_sources(settings: Settings, ids: Mapping[str, int], sealed: Sealed) -> 
     }
 
 
-def reading_sources(settings: Settings, ids: Mapping[str, int]) -> dict[str, Source]:
+def reading_sources(
+    settings: Settings, ids: Mapping[str, int], polling: str | None = None
+) -> dict[str, Source]:
     """The configured sources that the store knows, to read what is stored with. They prove nothing,
-    so no secret is looked at.
+    so no secret is looked at, but for the key of the one that is to be polled.
     """
     return {
         each.name: Source(
@@ -48,6 +52,7 @@ def reading_sources(settings: Settings, ids: Mapping[str, int]) -> dict[str, Sou
             body_max=0,
             scope=each.scope,
             suppress_ambiguous=each.suppress_ambiguous,
+            polling=polling_of(settings, each) if each.name == polling else None,
         )
         for each in settings.sources
         if each.name in ids
@@ -74,15 +79,17 @@ def warnings(settings: Settings, sources: Iterable[Source]) -> set[str]:
         for each in sources
         if not each.trust.keys and each.provider.needs_secret
     }
-    return (
-        told
-        | onward.warnings(settings)
-        | {
-            f"source {each.name} is not polled by this version: only its webhooks are received"
-            for each in settings.sources
-            if each.poll is not None
-        }
-    )
+    return told | onward.warnings(settings)
+
+
+def polling_of(settings: Settings, chosen: SourceSettings) -> Polling | None:
+    """How the source is polled, if it is. Raises ConfigError with the line, the reason and the
+    mend.
+    """
+    try:
+        return polled(chosen, configured(chosen, settings.server.public_url))
+    except ConfigError as error:
+        raise _placed(settings, chosen, error) from error
 
 
 def budget(settings: Settings) -> Budget:
@@ -95,6 +102,7 @@ def _live(settings: Settings, chosen: SourceSettings, source_id: int, sealed: Se
     try:
         provider = configured(chosen, settings.server.public_url)
         keys = _keys(chosen, provider, sealed.get(chosen.name, {}))
+        polling = polled(chosen, provider)
     except ConfigError as error:
         raise _placed(settings, chosen, error) from error
     _check_retention(settings, chosen, provider)
@@ -108,6 +116,7 @@ def _live(settings: Settings, chosen: SourceSettings, source_id: int, sealed: Se
         body_max=chosen.body_max or settings.server.body_max,
         scope=chosen.scope,
         suppress_ambiguous=chosen.suppress_ambiguous,
+        polling=polling,
     )
 
 
@@ -123,7 +132,7 @@ def configured(chosen: SourceSettings, public_url: str | None) -> Provider:
     options = dict(chosen.options)
     if "url" in provider.options and "url" not in options and public_url:
         options["url"] = f"{public_url.rstrip('/')}/hooks/{chosen.name}"
-    provider = provider.configure(provider, options)
+    provider = fed(chosen, provider.configure(provider, options))
     if chosen.tolerance_s is not None:
         provider = replace(provider, tolerance_s=chosen.tolerance_s)
     return replace(provider, answers=_answers(provider.answers, chosen.responses))

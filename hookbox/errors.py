@@ -7,6 +7,7 @@
     ├── Overloaded          more waits than the box can commit in time: come back
     ├── CannotVerify        what the proof needs cannot be had right now: come back
     ├── NetError            an outbound request came to nothing
+    │   ├── AnswerTooLarge  more came back than is taken
     │   └── AddressRefused  it would have gone where the box must not go
     ├── StoreError          the database cannot take or give what was asked
     │   ├── StoreBusy       somebody else holds the write lock
@@ -115,6 +116,10 @@ class CannotVerify(HookboxError):
 
 class NetError(HookboxError):
     """An outbound request got no answer that can be used."""
+
+
+class AnswerTooLarge(NetError):
+    """The answer to an outbound request is larger than whoever asked takes."""
 
 
 class AddressRefused(NetError):

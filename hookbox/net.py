@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hookbox.errors import NetError
+from hookbox.errors import AnswerTooLarge, NetError
 from hookbox.rules.reach import Address, Network, Reach, Target, literal, parsed
 
 if TYPE_CHECKING:
@@ -287,5 +287,6 @@ async def _body(response: "httpx.Response", request: _Request) -> bytes:
         if size > request.answer_max:
             break
     if size > request.answer_max and not request.cut:
-        raise NetError(f"{request.target.host}: more than {request.answer_max} bytes came back")
+        told = f"{request.target.host}: more than {request.answer_max} bytes came back"
+        raise AnswerTooLarge(told)
     return b"".join(parts)[: request.answer_max]

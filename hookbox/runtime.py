@@ -20,8 +20,10 @@ from hookbox.flows.certificates import Certificates
 from hookbox.flows.decisions import Decisions
 from hookbox.flows.feed import Feed
 from hookbox.flows.forward import Outlet
+from hookbox.flows.heartbeat import Heartbeat
 from hookbox.flows.lane import Lane
 from hookbox.flows.outbox import Outbox
+from hookbox.flows.pollers import Pollers
 from hookbox.flows.probe import Probes
 from hookbox.flows.receive import Receiver
 from hookbox.flows.simulate import Simulations
@@ -36,6 +38,7 @@ from hookbox.store.connections import Transaction
 from hookbox.store.lock import Lock
 from hookbox.store.reader import Reader
 from hookbox.store.secrets import Seal
+from hookbox.store.state import prepare_state
 from hookbox.store.writer import Writer
 
 log = logging.getLogger("hookbox.runtime")
@@ -56,10 +59,13 @@ class Runtime:
         self.reader = Reader(settings.state / database.FILE_NAME)
         self.feed = Feed(Reader(settings.state / database.FILE_NAME))
         self.tally = Tally(self.writer, clock)
+        self.heartbeat = Heartbeat(self.writer, clock)
         self.simulations = Simulations(clock)
         self.net = Net()
         self.certificates = Certificates(self.net, clock)
         self.probes = Probes(self.writer, clock)
+        stored = partial(self._wake, ())
+        self.pollers = Pollers(self.writer, self.net, self.sources, clock, stored)
         self.receiver: Receiver
         self.worker: Worker
         self.decisions: Decisions
@@ -81,7 +87,7 @@ class Runtime:
     async def start(self) -> None:
         """Raises ConfigError, StoreError or OperatorError, with nothing left running or held."""
         os.umask(0o077)  # SQLite's files, the key, the socket: nobody else's business
-        database.prepare_state(self.settings.state)
+        prepare_state(self.settings.state)
         await self._take_lock()
         try:
             await self._open()
@@ -122,14 +128,22 @@ class Runtime:
         )
         self.worker.applied = self.feed.applied
         self.receiver = Receiver(
-            self.writer, self.tally, self.certificates, self.probes, self.clock, self._wake
+            self.writer,
+            self.tally,
+            self.certificates,
+            self.probes,
+            self.clock,
+            self._wake,
+            self.pollers.in_order,
         )
         self.decisions = Decisions(self.writer, self.clock, self._wake_all)
         self.standstill = Standstill(self.writer, self.worker.turning, self.settings.state)
         await self._adopt(self.settings)
+        await self.heartbeat.start()
         await self.probes.resume()
         self._working = asyncio.create_task(self.worker.run(), name="worker")
         self._tasks.append(asyncio.create_task(self.tally.run(), name="tally"))
+        self._tasks.append(asyncio.create_task(self.heartbeat.run(), name="heartbeat"))
         for task in (self._working, *self._tasks, self.writer.owner):
             task.add_done_callback(self._ended)
 
@@ -185,7 +199,8 @@ class Runtime:
         for task in self.outbox.adopt(self._lanes()):
             task.add_done_callback(self._lane_ended)
         self._wake_all()
-        warnings = assembly.warnings(settings, self.sources.all()) | onward.warnings(settings)
+        self.pollers.adopt()
+        warnings = assembly.warnings(settings, self.sources.all())
         for warning in warnings - self._warned:
             log.warning("%s", warning)
         self._warned = warnings
@@ -226,12 +241,14 @@ class Runtime:
             self.lock.release()
 
     async def _stop(self) -> None:
+        await self.pollers.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.settle()
         if self._working is not None:
             await self.tally.flush()
+            await self.heartbeat.stop()
         await self.certificates.stop()
         await self.feed.stop()
         await self.reader.stop()
@@ -252,7 +269,3 @@ class Runtime:
         )
         self._working.cancel()
         await asyncio.gather(self._working, return_exceptions=True)
-
-    async def beat(self) -> None:
-        """Show that the box can store: commit a heartbeat. Raises StoreError."""
-        await self.writer.write(partial(sources.beat, now=self.clock.now()))

@@ -26,8 +26,10 @@ FLOORS = {
     "store": 2,
     "net": 2,
     "flows": 3,
+    "alone": 4,
     "assembly": 4,
     "onward": 4,
+    "polled": 4,
     "runtime": 4,
     "control": 4,
     "web": 5,
@@ -54,8 +56,10 @@ GATES = {
     # Everybody else is given values.
     "hookbox.settings": (
         "settings",
+        "alone.py",
         "assembly.py",
         "onward.py",
+        "polled.py",
         "runtime.py",
         "cli/",
         "web/effects.py",  # only how durations are written

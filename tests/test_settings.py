@@ -17,6 +17,7 @@ from hookbox.settings import (
     DestinationSettings,
     Listen,
     LocalSettings,
+    PollSettings,
     Reference,
     RetentionSettings,
     ServerSettings,
@@ -124,11 +125,11 @@ def test_full_configuration_is_read() -> None:
                 scope="newsletter",
                 responses={"ok": 204, "refused": 400, "busy": 429},
                 options={"map": {"kind": "/type"}},
-                poll={
-                    "url": "https://api.example.com/events",
-                    "token": "credential:agent-token",
-                    "every": "15m",
-                },
+                poll=PollSettings(
+                    url="https://api.example.com/events",
+                    token=Reference(kind="credential", name="agent-token"),
+                    every_s=900,
+                ),
                 line=22,
             ),
         ),
@@ -174,6 +175,8 @@ def test_previous_secret_may_stand_alone() -> None:
 
 
 SOURCE = '[source.a]\nprovider = "efa"\n'
+
+POLL = SOURCE + '[source.a.poll]\ntoken = "env:T"\nurl = "https://api.example.com/events"\n'
 
 # The text, the line, the setting, a part of the reason, a part of the mend.
 REFUSED = [
@@ -255,6 +258,19 @@ REFUSED = [
     (SOURCE + "responses.bussy = 503\n", 3, "source.a.responses.bussy", "no such", "`busy`"),
     (SOURCE + "poll = 1\n", 3, "source.a.poll", "where a table belongs", ""),
     (SOURCE + '[source.a.poll]\ntoken = "t"\n', 4, "source.a.poll.token", "not a reference", ""),
+    (POLL.replace("token", "tokn"), 3, "source.a.poll", "`token` is missing", "env:NAME"),
+    (POLL.replace("url", "urrl"), 3, "source.a.poll", "`url` is missing", "https://"),
+    (POLL.replace("https", "http"), 5, "source.a.poll.url", "unencrypted", "use https"),
+    (POLL.replace("api.", "u:p@api."), 5, "source.a.poll.url", "no address", "without a user"),
+    (POLL.replace("api.example", "[::1"), 5, "source.a.poll.url", "names no host", "https://"),
+    (POLL + 'every = "often"\n', 6, "source.a.poll.every", "not a duration", "15m"),
+    (POLL + 'drive = "both"\n', 6, "source.a.poll.drive", "no way to drive", '"cursor"'),
+    (POLL + 'scoped = "yes"\n', 6, "source.a.poll.scoped", "neither true nor false", ""),
+    (POLL + 'read = "https://api.example.com/m"\n', 6, "source.a.poll.read", "the inbox", "{in"),
+    (
+        POLL + 'read = "https://other.example/{inbox_id}"\n',
+        *(6, "source.a.poll.read", "another host", "same sender"),
+    ),
     ('[destination.a]\nurl = "u"\n', 1, "destination.a", "`type` is missing", 'type = "http"'),
     ('[destination.A]\ntype = "http"\n', 1, "destination.A", "cannot be a name", ""),
     ('[destination.a]\ntype = "http"\nsecret = "s"\n', 3, "destination.a.secret", "not a ref", ""),

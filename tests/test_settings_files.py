@@ -122,7 +122,7 @@ def test_source_is_added_below_what_stands_there(config: Path) -> None:
         "provider": "efa",
         "secret": "env:AGENT",
         "topics": ["a", 'b"\n'],
-        "poll": {"every": "15m"},
+        "poll": {"url": "https://api.example.com/events", "token": "env:T", "every": "20m"},
         "suppress_ambiguous": True,
     }
     add_source(config, "agent", table)
@@ -132,7 +132,8 @@ def test_source_is_added_below_what_stands_there(config: Path) -> None:
     [_, source] = load(config, config.parent).sources
     assert (source.name, source.provider, str(source.secret)) == ("agent", "efa", "env:AGENT")
     assert source.options == {"topics": ["a", 'b"\n']}
-    assert source.poll == {"every": "15m"}
+    assert source.poll is not None
+    assert (str(source.poll.token), source.poll.every_s) == ("env:T", 1200)
     assert source.suppress_ambiguous
 
 

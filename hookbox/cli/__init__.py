@@ -29,6 +29,7 @@ COMMANDS = {
     "quarantine": "What was set aside: look, accept, discard",
     "recipients": "How far each message got, and the story of one address",
     "suppressions": "Who must not be mailed: check, list, import, add, lift",
+    "poll": "Ask a sender for what its webhooks did not bring",
     "refusals": "Who was turned away, and why",
     "stats": "Each source in one line",
     "rebuild": "Work statuses and suppressions out anew from what is stored",

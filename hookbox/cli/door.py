@@ -17,6 +17,7 @@ from hookbox.cli.box import Box
 from hookbox.errors import OperatorError, StoreBusy
 from hookbox.store import database
 from hookbox.store.connections import Transaction
+from hookbox.store.state import prepare_state
 
 SOCKET_NAME = "hookbox.sock"
 ANSWER_MAX_S = 10.0  # the longest thing asked for is one commit behind a busy disk
@@ -47,7 +48,7 @@ def change(
     answer = ask(box.state, action, fields)
     if answer is not None:
         return answer
-    database.prepare_state(box.state)
+    prepare_state(box.state)
     with database.exclusive(box.state) as run:
         return run(offline)
 
@@ -61,9 +62,9 @@ def flush(box: Box) -> bool:
         return True
 
 
-def ask(state: Path, action: str, fields: Fields) -> Fields | None:
+def ask(state: Path, action: str, fields: Fields, timeout_s: float = ANSWER_MAX_S) -> Fields | None:
     """What the running server answers; None when none runs. Raises what it raised."""
-    connection = SocketConnection(state / SOCKET_NAME, ANSWER_MAX_S)
+    connection = SocketConnection(state / SOCKET_NAME, timeout_s)
     try:
         connection.request(
             "POST",

@@ -38,7 +38,7 @@ def _make_secret(box: Box) -> None:
     from hookbox.providers import PROVIDERS
     from hookbox.store import database, secrets
     from hookbox.store.connections import Transaction
-    from hookbox.store.database import prepare_state
+    from hookbox.store.state import prepare_state
 
     demo = chosen(parse(DEMO_CONFIG, box.config, box.state), DEMO)
     make = PROVIDERS[demo.provider].make_secret

@@ -22,6 +22,7 @@ from hookbox.errors import (
     Unintelligible,
 )
 from hookbox.flows.certificates import Certificates
+from hookbox.flows.in_order import InOrder
 from hookbox.flows.probe import Probes
 from hookbox.flows.sources import Source
 from hookbox.flows.tally import Tally
@@ -78,7 +79,9 @@ class Receiver:
         probes: Probes,
         clock: Clock,
         stored: Callable[[Collection[str]], None],
+        in_order: InOrder | None = None,
     ) -> None:
+        self._in_order = in_order
         self._writer, self._tally, self._certificates = writer, tally, certificates
         self._probes, self._clock, self._stored = probes, clock, stored
 
@@ -95,8 +98,7 @@ class Receiver:
         if isinstance(split, Handshake):
             return Receipt(outcome=Outcome.HANDSHAKE, answer=split)
         try:
-            proposals = _proposals(source, verified, split)
-            admission = await self._writer.admit(proposals, source.deadline_s)
+            admission = await self._admit(source, _proposals(source, verified, split))
         except (Overloaded, StoreError) as trouble:
             return _busy(source, trouble)
         if admission.token_reused:
@@ -113,6 +115,11 @@ class Receiver:
             admission=admission,
             unreadable=bool(split.rotten) and not split.events,
         )
+
+    async def _admit(self, source: Source, proposals: list[Proposal]) -> Admission:
+        if self._in_order is not None and self._in_order.concerns(source, proposals):
+            return await self._in_order.keep(source, proposals)
+        return await self._writer.admit(proposals, source.deadline_s)
 
     async def _verify(self, source: Source, delivery: Delivery) -> VerifiedDelivery:
         provider, trust = source.provider, source.trust

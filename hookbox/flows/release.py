@@ -8,8 +8,10 @@ when it still cannot be, nothing is changed and the person is told why.
 from collections.abc import Callable
 
 from hookbox.errors import OperatorError, Unintelligible
-from hookbox.model import Handshake, Slot, Split
+from hookbox.model import Delivery, Handshake, Slot, Split, Via
 from hookbox.providers.contract import Provider, proved_before
+from hookbox.providers.feed import Place
+from hookbox.rules.digest import Unreadable
 from hookbox.store import admissions, quarantine
 from hookbox.store.admissions import CONFLICT, Ids
 from hookbox.store.connections import Transaction
@@ -39,9 +41,11 @@ def release(
     if provider is None:
         raise OperatorError(f"source {entry.source} is not configured, so nobody can read this")
     delivery, row = quarantine.delivery(transaction, entry_id)
-    verified = proved_before(delivery, Slot(row.verified_by), row.signed_at)
     try:
-        split = provider.split(verified)
+        if delivery.via is Via.POLL:
+            split: Split | Handshake = _page(provider, delivery)
+        else:
+            split = provider.split(proved_before(delivery, Slot(row.verified_by), row.signed_at))
     except Unintelligible as error:
         raise _still_unread(entry_id, error.reason) from error
     if isinstance(split, Handshake) or not split.events:
@@ -53,6 +57,18 @@ def release(
     told = f"read again: {admission.new} new event{'' if admission.new == 1 else 's'}"
     quarantine.resolve(transaction, entry_id, told, now)
     return told
+
+
+def _page(provider: Provider, delivery: Delivery) -> Split:
+    """A page of the sender's list, read again; what is known of it stays as it is."""
+    if provider.feed is None:
+        raise Unintelligible("this source is no longer polled")
+    place = Place(url="", token="", limit=1, now=delivery.received_at)
+    try:
+        page = provider.feed.read(place, delivery.body)
+    except Unreadable as error:
+        raise Unintelligible(str(error)) from error
+    return Split(events=page.events, rotten=page.rotten)
 
 
 def _why(split: Split | Handshake) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hookbox.flows.polling import Polling
 from hookbox.providers.contract import Provider, Trust
 
 # The sender's patience less what the network and our own answer may take, and never past four
@@ -16,7 +17,8 @@ class Source:
     """One configured sender: its provider as configured, what to trust, and its limits.
 
     `scope`: the list that its suppressions go to. `suppress_ambiguous`: the operator's word that
-    its events may suppress everybody they may concern.
+    its events may suppress everybody they may concern. `polling`: how its own list of events is
+    asked for, where it is.
     """
 
     name: str
@@ -26,6 +28,7 @@ class Source:
     body_max: int
     scope: str = ""
     suppress_ambiguous: bool = False
+    polling: Polling | None = None
 
     @property
     def deadline_s(self) -> float:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from hookbox.errors import ConfigError, Reason
 from hookbox.model import Delivery, Handshake, Kind, Notification, Slot, Split, StoredEvent
+from hookbox.providers.feed import Feed
 from hookbox.rules.signatures import PublicKey
 
 
@@ -149,7 +150,8 @@ class Provider:
     `retry_horizon_s` is from the first to the last automatic attempt; `patience_s` is how long the
     sender waits for an answer. Without a secret a source that `needs_secret` tells everybody to
     come back; a certificate proves the others. `certificates` is the directory to take it from
-    instead of fetching it.
+    instead of fetching it. `feed` is the sender's own list of events, where it has one that can be
+    polled; `recovery` is what else brings back what no retry will bring.
     """
 
     name: str
@@ -175,4 +177,6 @@ class Provider:
     simulate: Callable[[Simulation], Signed] | None = None
     certificate_url: Callable[[Delivery, Trust], str] | None = None
     certificates: Path | None = None
+    feed: Feed | None = None
+    recovery: str = ""
     configure: Callable[["Provider", Table], "Provider"] = no_options

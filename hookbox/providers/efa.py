@@ -22,15 +22,16 @@ from hookbox.providers.contract import (
     Trust,
     VerifiedDelivery,
 )
+from hookbox.providers.efa_feed import FEED, STATE_READ, STATUSES, own_digest, spoilt
 from hookbox.providers.plain import REASONS
 from hookbox.providers.proof import proved
 from hookbox.providers.secret_text import utf8_secret
 from hookbox.providers.single import header_reader, one_event, opened
 from hookbox.providers.standardwebhooks import ID
-from hookbox.rules.digest import digest_of, value_or_none
+from hookbox.rules.digest import value_or_none
 from hookbox.rules.freshness import seconds_at
 from hookbox.rules.headers import required
-from hookbox.rules.reading import addresses, at, plain_text
+from hookbox.rules.reading import addresses, at, instant, plain_text
 from hookbox.rules.signatures import PublicKey, any_equal, base64_mac
 
 TYPES: Mapping[str, Kind] = {
@@ -39,18 +40,6 @@ TYPES: Mapping[str, Kind] = {
     "webhook.test": Kind.CONTROL,
 }
 DELIVERY_UPDATED = "message.delivery_updated"
-# `delayed` and `delivered` are documented; the others are the obvious names for the rest.
-STATUSES: Mapping[str, Kind] = {
-    "delayed": Kind.DEFERRED,
-    "delivered": Kind.DELIVERED,
-    "bounced": Kind.BOUNCED,
-    "complained": Kind.COMPLAINED,
-    "failed": Kind.FAILED,
-    "rejected": Kind.REJECTED,
-    "suppressed": Kind.REJECTED,
-}
-# What a polled event shares with the same event in a webhook: the envelopes differ.
-OWN_CONTENT = ("id", "type", "data")
 
 
 def verify(delivery: Delivery, trust: Trust, now: int) -> VerifiedDelivery:
@@ -75,32 +64,45 @@ def split(verified: VerifiedDelivery) -> Split:
     found = opened(verified, event_id)
     if found.document.get("id") != event_id:
         raise Unintelligible("the body's id is not the signed webhook-id", key=event_id)
-    own = {name: found.document.get(name) for name in OWN_CONTENT}
+    if why := spoilt(found.document):
+        raise Unintelligible(why, key=event_id)
     raw_kind = plain_text(found.document.get("type"), 200) or ""
-    return one_event(replace(found, digest=digest_of(own)), event_id, raw_kind)
+    return one_event(replace(found, digest=own_digest(found.document)), event_id, raw_kind)
 
 
 def normalize(event: StoredEvent) -> tuple[Notification, ...]:
     document = value_or_none(event.content)
     kind = _kind(document)
     recipients = addresses(at(document, ("data", "recipient")))
+    occurred_at, time_source = _time(document, event)
     return (
         Notification(
             kind=kind,
             recipient=recipients[0] if len(recipients) == 1 else None,
             bounce_class=BounceClass.UNDETERMINED if kind is Kind.BOUNCED else None,
             reject_reason=REASONS.get(kind),
-            occurred_at=event.signed_at,
-            time_source=TimeSource.RECEIVED if event.signed_at is None else TimeSource.SIGNED,
+            occurred_at=occurred_at,
+            time_source=time_source,
             message_id=plain_text(at(document, ("data", "message_id")), 500),
             extras=_extras(document),
         ),
     )
 
 
+def _time(document: object, event: StoredEvent) -> tuple[int | None, TimeSource]:
+    """A webhook has the time of its signature, an event of the list may have its own."""
+    for name in ("occurred_at", "created_at"):
+        own = instant(at(document, (name,)))
+        if own is not None:
+            return own, TimeSource.EVENT
+    if event.signed_at is not None:
+        return event.signed_at, TimeSource.SIGNED
+    return None, TimeSource.RECEIVED
+
+
 def _kind(document: object) -> Kind:
     word = at(document, ("type",))
-    if word == DELIVERY_UPDATED:
+    if word in (DELIVERY_UPDATED, STATE_READ):
         return STATUSES.get(str(at(document, ("data", "status"))), Kind.UNKNOWN)
     return TYPES.get(str(word), Kind.UNKNOWN)
 
@@ -159,4 +161,6 @@ PROVIDER = Provider(
     split=split,
     normalize=normalize,
     simulate=simulate,
+    feed=FEED,
+    recovery="nothing re-sends what its attempts could not deliver: poll its list of events",
 )

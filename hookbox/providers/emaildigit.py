@@ -120,4 +120,5 @@ PROVIDER = Provider(
     split=split,
     normalize=reader(READING),
     simulate=simulate,
+    recovery="replay what failed from the delivery log",
 )

@@ -47,7 +47,9 @@ from typing import NoReturn
 
 from hookbox.errors import ConfigError, Reason
 from hookbox.providers.contract import Answers, KeyKind, Provider, SignedTime, Table
-from hookbox.providers.hmac_events import split
+from hookbox.providers.declared_feed import declared
+from hookbox.providers.feed import Feed
+from hookbox.providers.hmac_events import listed, split
 from hookbox.providers.hmac_proof import verify
 from hookbox.providers.hmac_simulation import simulate
 from hookbox.providers.places import Where
@@ -92,7 +94,14 @@ def configure(provider: Provider, table: Table) -> Provider:
         split=partial(split, scheme),
         normalize=reader(scheme.map),
         simulate=partial(simulate, scheme),
+        feed=_feed(scheme),
     )
+
+
+def _feed(scheme: Scheme) -> Feed | None:
+    """A list has no headers, so what is told in them cannot be told there; nor is it a form."""
+    untold = scheme.form or scheme.map.headers()
+    return None if untold else declared(partial(listed, scheme))
 
 
 def _key_kind(scheme: Scheme) -> KeyKind:

@@ -8,6 +8,7 @@ from hookbox.errors import Unintelligible
 from hookbox.model import Handshake, Rotten, Split, SplitEvent
 from hookbox.providers.contract import VerifiedDelivery
 from hookbox.providers.identities import identify
+from hookbox.providers.places import Where
 from hookbox.providers.plain import raw_kind
 from hookbox.providers.schemes import Challenge, Scheme
 from hookbox.providers.single import header_reader
@@ -69,6 +70,19 @@ def _batch(
         else:
             events.append(replace(event, start=element.start, end=element.end))
     return Split(events=tuple(events), rotten=tuple(rotten))
+
+
+def listed(scheme: Scheme, content: Content, event_id: str | None) -> SplitEvent | str:
+    """An event of the sender's list. Where a webhook has its id in a header, the list says it."""
+    identity = scheme.identity
+    places = identity.id.places() if identity.id and identity.stable else ()
+    sent = event_id if any(place.where is Where.HEADER for place in places) else None
+    if sent is None:
+        return _event(scheme, content, lambda _: None)
+    if not isinstance(content.value, dict):
+        return "the event is JSON, but not an object"
+    kind = raw_kind(scheme.map, content.value, lambda _: None)
+    return SplitEvent(key=sent, digest=content.digest, raw_kind=kind)
 
 
 def _event(

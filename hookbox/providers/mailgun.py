@@ -17,7 +17,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hookbox.errors import Reason, Refused, Unintelligible
-from hookbox.model import Delivery, Kind, Notification, Rotten, Split, SplitEvent, StoredEvent
+from hookbox.model import (
+    Delivery,
+    Kind,
+    Notification,
+    Rotten,
+    Split,
+    SplitEvent,
+    StoredEvent,
+    Via,
+)
 from hookbox.providers.contract import (
     Answers,
     KeyKind,
@@ -27,6 +36,7 @@ from hookbox.providers.contract import (
     VerifiedDelivery,
 )
 from hookbox.providers.mailgun_events import read
+from hookbox.providers.mailgun_feed import FEED, identity
 from hookbox.providers.mailgun_forms import read_fields
 from hookbox.providers.mailgun_simulation import KINDS, simulate
 from hookbox.providers.proof import proved
@@ -35,7 +45,7 @@ from hookbox.rules.digest import Unreadable, blank, digest_of, read_json, value_
 from hookbox.rules.forms import fields
 from hookbox.rules.freshness import seconds_at
 from hookbox.rules.headers import one
-from hookbox.rules.instants import instant, written
+from hookbox.rules.instants import instant
 from hookbox.rules.multipart import form_object, is_multipart, text, texts
 from hookbox.rules.reading import key_text, plain_text
 from hookbox.rules.signatures import PublicKey, any_equal, hex_mac
@@ -138,7 +148,6 @@ def split(verified: VerifiedDelivery) -> Split:
 
 
 def _event(verified: VerifiedDelivery, token: str) -> SplitEvent:
-    """Ids are unique within a day: the event's, in UTC."""
     document = read_json(verified.delivery.body).value
     event = document.get("event-data") if isinstance(document, dict) else None
     if not isinstance(event, dict):
@@ -146,7 +155,7 @@ def _event(verified: VerifiedDelivery, token: str) -> SplitEvent:
     event_id = key_text(event.get("id"))
     occurred_at = instant(event.get("timestamp")) or verified.signed_at or 0
     return SplitEvent(
-        key=f"{event_id}@{written(occurred_at)[:10]}" if event_id else token,
+        key=identity(event_id, occurred_at) if event_id else token,
         digest=digest_of(event),
         raw_kind=plain_text(event.get("event"), 200) or "",
     )
@@ -168,7 +177,7 @@ def normalize(event: StoredEvent) -> tuple[Notification, ...]:
     document = value_or_none(event.content)
     if not isinstance(document, dict):
         return (Notification(kind=Kind.UNKNOWN),)
-    told = document.get("event-data")
+    told = document if event.via is Via.POLL else document.get("event-data")
     return (read(told),) if isinstance(told, dict) else read_fields(document)
 
 
@@ -195,4 +204,6 @@ PROVIDER = Provider(
     split=split,
     normalize=normalize,
     simulate=simulate,
+    feed=FEED,
+    recovery="ask the events API for the time of the outage, within what the plan keeps",
 )

@@ -28,7 +28,8 @@ from hookbox.providers.contract import (
     VerifiedDelivery,
     no_options,
 )
-from hookbox.providers.postmark_events import identify, read, record_type
+from hookbox.providers.postmark_events import identify, own_digest, read, record_type
+from hookbox.providers.postmark_feed import FEED
 from hookbox.providers.postmark_simulation import KINDS, simulate
 from hookbox.providers.proof import Verify, refusing_ambiguous
 from hookbox.providers.single import header_reader, opened
@@ -65,7 +66,7 @@ def split(verified: VerifiedDelivery) -> Split:
     trace_id = key_text(header_reader(verified.delivery)(TRACE_ID))
     event = SplitEvent(
         key=trace_id or own.key,
-        digest=found.digest,
+        digest=own_digest(found.document, found.digest),
         raw_kind=record_type(found.document),
         content=found.content,
         synthesised=own.synthesised and not trace_id,
@@ -130,5 +131,7 @@ PROVIDER = Provider(
     split=split,
     normalize=normalize,
     simulate=simulate,
+    feed=FEED,
+    recovery="poll its bounces; deliveries, opens and clicks are in its Messages API alone",
     configure=configure,
 )

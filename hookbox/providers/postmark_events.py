@@ -20,7 +20,7 @@ from hookbox.providers.notices import (
     tag_list,
     without_brackets,
 )
-from hookbox.rules.digest import synthesised_key
+from hookbox.rules.digest import digest_of, synthesised_key
 from hookbox.rules.reading import at, bare, instant, key_text, plain_text
 from hookbox.rules.replies import reply
 
@@ -81,6 +81,8 @@ SUPPRESSIONS: Mapping[str, Verdict] = {
     "SpamComplaint": COMPLAINED,
 }
 
+BY_ID = ("Bounce", "SpamComplaint")
+
 Document = Mapping[str, object]
 
 
@@ -90,15 +92,37 @@ def record_type(document: Document) -> str:
     return named or (INBOUND if "FromFull" in document else "")
 
 
+def own_digest(document: Document, whole: bytes) -> bytes:
+    """What must be the same when a record comes again. A bounce is told with more or less around it
+    by webhook and list, and by its own id: its message, address, type and time never change.
+    """
+    if record_type(document) not in BY_ID or _bounce_id(document) is None:
+        return whole
+    return digest_of(
+        {
+            "id": _bounce_id(document),
+            "type": _verbatim(document, "Type"),
+            "message": _verbatim(document, "MessageID"),
+            "email": _verbatim(document, "Email").lower(),
+            "at": instant(document.get("BouncedAt")),
+        }
+    )
+
+
+def _bounce_id(document: Document) -> str | None:
+    found = key_text(document.get("ID"))
+    return None if found == "0" else found
+
+
 def identify(document: Document, digest: bytes) -> Identified:
     """The event's key, whatever headers the request had."""
     word = record_type(document)
     record = RECORDS.get(word)
     message_id = key_text(document.get("MessageID"))
-    bounce_id = key_text(document.get("ID"))
+    bounce_id = _bounce_id(document)
     if record is None:
         return Identified(synthesised_key("control", digest.hex()), synthesised=True)
-    if word in ("Bounce", "SpamComplaint") and bounce_id not in (None, "0"):
+    if word in BY_ID and bounce_id is not None:
         return Identified(f"{word}:{bounce_id}", synthesised=False)
     if word == INBOUND:
         return _of_mail(document, message_id, digest)

@@ -74,6 +74,7 @@ GITHUB = _preset(
         title="GitHub",
         answers=Answers(),
         retry_horizon_s=0,
+        recovery="redeliver under Recent Deliveries within three days",
         patience_s=10.0,
         console_steps=(
             "In the repository's or organisation's settings, open Webhooks and press Add webhook",
@@ -99,6 +100,7 @@ STRIPE = _preset(
         hmac.PROVIDER,
         name="stripe",
         title="Stripe",
+        recovery="resend the events from the dashboard, or with `stripe events resend`",
         answers=Answers(),
         retry_horizon_s=3 * DAY_S,
         make_secret=None,

@@ -202,5 +202,6 @@ PROVIDER = replace(
     kinds=tuple(EXAMPLES),
     normalize=normalize,
     simulate=simulate,
+    feed=None,
     configure=no_options,
 )

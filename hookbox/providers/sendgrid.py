@@ -215,5 +215,6 @@ PROVIDER = Provider(
     split=split,
     normalize=partial(normalize, CLASSIFICATIONS),
     simulate=simulate,
+    recovery="compare with its suppression lists and the email logs of that time",
     configure=configure,
 )

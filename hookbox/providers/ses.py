@@ -231,6 +231,7 @@ PROVIDER = _with(
         verify=partial(verify, Setting()),
         split=split,
         normalize=normalize,
+        recovery="redrive the dead-letter queue of the topic's subscription",
         configure=configure,
     ),
     Setting(),

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 from hookbox.errors import OperatorError, Reason, Refused
-from hookbox.model import Delivery, Split
+from hookbox.model import Delivery, Split, SplitEvent
 from hookbox.providers.contract import (
     Answers,
     KeyKind,
@@ -25,10 +25,12 @@ from hookbox.providers.contract import (
     Trust,
     VerifiedDelivery,
 )
+from hookbox.providers.declared_feed import declared
 from hookbox.providers.plain import PLAIN, Map, raw_kind, reader, specimen, with_map
 from hookbox.providers.proof import SIGNATURES_MAX, proved, refusing_ambiguous
 from hookbox.providers.secret_text import made_whsec, whsec_secret
 from hookbox.providers.single import header_reader, one_event, opened
+from hookbox.rules.digest import Content
 from hookbox.rules.freshness import seconds_at
 from hookbox.rules.headers import one, required
 from hookbox.rules.signatures import (
@@ -111,6 +113,17 @@ def split(prefixes: tuple[str, ...], mapped: Map, verified: VerifiedDelivery) ->
     return one_event(found, event_id, raw_kind(mapped, found.document, header))
 
 
+def listed(mapped: Map, content: Content, event_id: str | None) -> SplitEvent | str:
+    """An event of the sender's list, under the id that its webhook has in a header."""
+    if event_id is None:
+        return "the event has no id"
+    return SplitEvent(
+        key=event_id,
+        digest=content.digest,
+        raw_kind=raw_kind(mapped, content.value, lambda _: None),
+    )
+
+
 def simulate(prefixes: tuple[str, ...], mapped: Map, wanted: Simulation) -> Signed:
     """A request as a sender with the source's own secret would make it."""
     example = specimen(mapped, wanted)
@@ -143,6 +156,7 @@ def mapped_by(prefixes: tuple[str, ...], provider: Provider, mapped: Map) -> Pro
         split=partial(split, prefixes, mapped),
         normalize=reader(mapped),
         simulate=partial(simulate, prefixes, mapped),
+        feed=None if mapped.headers() else declared(partial(listed, mapped)),
         headers_kept=mapped.headers(),
         kinds=mapped.kinds(),
     )
@@ -174,5 +188,6 @@ PROVIDER = Provider(
     split=partial(split, PREFIXES, PLAIN),
     normalize=reader(PLAIN),
     simulate=partial(simulate, PREFIXES, PLAIN),
+    feed=declared(partial(listed, PLAIN)),
     configure=partial(with_map, partial(mapped_by, PREFIXES)),
 )

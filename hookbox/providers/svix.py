@@ -27,6 +27,7 @@ PROVIDER = replace(
         "Send an example from the endpoint's Testing tab, and look for it in `hookbox events`",
     ),
     make_secret=None,
+    recovery="in the portal, use Recover Failed Messages for the time of the outage",
     verify=partial(standardwebhooks.verify, PREFIXES),
     split=partial(standardwebhooks.split, PREFIXES, PLAIN),
     simulate=partial(standardwebhooks.simulate, PREFIXES, PLAIN),

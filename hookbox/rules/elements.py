@@ -38,6 +38,18 @@ def read_elements(body: bytes, pointer: Pointer = ()) -> list[Element]:
     return found if text.isascii() else _in_bytes(text, found)
 
 
+def read_inside(body: bytes, pointer: Pointer) -> tuple[Content, int, int]:
+    """The value that the object which the body is holds at `pointer`, and its place in the body."""
+    text = text_of(body)
+    begin = blank(text, 0)
+    for name in pointer:
+        begin, _ = _member(text, begin, name)
+    content, end = Reader().read(text, begin)
+    if text.isascii():
+        return content, begin, end
+    return content, len(text[:begin].encode()), len(text[:end].encode())
+
+
 def _elements(text: str, begin: int) -> tuple[list[Element], int]:
     """The elements of the array that begins at `begin`, with their places in the text; its end."""
     if text[begin : begin + 1] != "[":

@@ -8,6 +8,7 @@ judge. Whatever cannot be used is refused with a ConfigError: line, reason, mend
 from hookbox.settings.doors import Listen
 from hookbox.settings.files import DEMO_CONFIG, add_source, places, write_config
 from hookbox.settings.masked import masked
+from hookbox.settings.polling import PollSettings, on_loopback
 from hookbox.settings.reading import load, parse
 from hookbox.settings.records import (
     DestinationSettings,
@@ -28,6 +29,7 @@ __all__ = [
     "DestinationSettings",
     "Listen",
     "LocalSettings",
+    "PollSettings",
     "Reference",
     "RetentionSettings",
     "ServerSettings",
@@ -40,6 +42,7 @@ __all__ = [
     "line_of",
     "load",
     "masked",
+    "on_loopback",
     "parse",
     "places",
     "size",

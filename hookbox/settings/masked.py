@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from hookbox.errors import ConfigError
+from hookbox.settings.polling import PollSettings
 from hookbox.settings.reading import PRIVATE_DOOR_CLOSED
 from hookbox.settings.records import DestinationSettings, Settings, SourceSettings
 from hookbox.settings.reference import Reference
@@ -56,7 +57,21 @@ def _source(source: SourceSettings) -> Iterator[Shown]:
         yield f"{name}.scope", source.scope
     yield from _tree(f"{name}.responses", source.responses)
     yield from _tree(name, source.options)
-    yield from _tree(f"{name}.poll", source.poll or {})
+    if source.poll is not None:
+        yield from _poll(f"{name}.poll", source.poll)
+
+
+def _poll(name: str, poll: PollSettings) -> Iterator[Shown]:
+    yield f"{name}.url", poll.url
+    yield f"{name}.token", str(poll.token)
+    yield f"{name}.every", duration_text(poll.every_s)
+    yield f"{name}.drive", poll.drive
+    yield f"{name}.scoped", _text(poll.scoped)
+    if poll.read is not None:
+        yield f"{name}.read", poll.read
+    if poll.limit is not None:
+        yield f"{name}.limit", str(poll.limit)
+    yield from _tree(name, poll.options)
 
 
 def _destination(destination: DestinationSettings) -> Iterator[Shown]:

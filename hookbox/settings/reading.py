@@ -9,6 +9,7 @@ from typing import cast, get_args
 from hookbox.errors import ConfigError
 from hookbox.settings.destinations import destination, refuse_unknown_sources
 from hookbox.settings.doors import Listen, network, public_url
+from hookbox.settings.polling import PollSettings, read_poll
 from hookbox.settings.records import (
     BODY_MAX_BYTES,
     BODY_MAX_CEILING_BYTES,
@@ -22,7 +23,7 @@ from hookbox.settings.records import (
     SuppressionSettings,
 )
 from hookbox.settings.reference import Reference
-from hookbox.settings.tables import Table, count, flag, one_or_many, refuse_literals, words
+from hookbox.settings.tables import Table, count, flag, one_or_many, words
 from hookbox.settings.toml_lines import line_of
 from hookbox.settings.units import duration, duration_text, size, size_text
 
@@ -235,11 +236,10 @@ _STATUSES = {
 }
 
 
-def _poll(table: Table) -> Mapping[str, object] | None:
+def _poll(table: Table) -> PollSettings | None:
     written = "poll" in table.values
     poll = table.table("poll")
-    refuse_literals(poll)
-    return dict(poll.values) if written else None
+    return read_poll(poll) if written else None
 
 
 def _refuse_shared_doors(root: Table, settings: Settings) -> None:

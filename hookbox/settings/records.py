@@ -7,6 +7,7 @@ from typing import Literal
 
 from hookbox.model import Kind
 from hookbox.settings.doors import Listen, Network
+from hookbox.settings.polling import PollSettings
 from hookbox.settings.reference import Reference
 
 DAY_S = 86_400
@@ -77,7 +78,7 @@ class SourceSettings:
     scope: str = ""
     responses: Mapping[str, int] = field(default_factory=dict)
     options: Mapping[str, object] = field(default_factory=dict)
-    poll: Mapping[str, object] | None = None
+    poll: PollSettings | None = None
     line: int = 0
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from hookbox.errors import OperatorError, StoreError
+from hookbox.errors import StoreError
 from hookbox.store import schema
 from hookbox.store.connections import (
     PRAGMAS,
@@ -26,19 +26,6 @@ from hookbox.store.lock import Lock
 T = TypeVar("T")
 
 FILE_NAME = "hookbox.db"
-STATE_MODE = 0o700
-
-
-def prepare_state(state: Path) -> None:
-    """The state directory, readable by nobody else. Raises OperatorError when it cannot be made."""
-    try:
-        state.mkdir(mode=STATE_MODE, parents=True, exist_ok=True)
-        state.chmod(STATE_MODE)
-    except OSError as error:
-        raise OperatorError(
-            f"the state directory {state} cannot be used: {error.strerror}; "
-            "choose another with --state"
-        ) from error
 
 
 @contextlib.contextmanager

@@ -14,10 +14,6 @@ INSERT INTO meta (name, value) VALUES ('instance', 1)
 ON CONFLICT (name) DO UPDATE SET value = value + 1
 RETURNING value
 """
-BEAT = """
-INSERT INTO meta (name, value) VALUES ('beat', :now)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value
-"""
 
 
 def changed(transaction: Transaction, providers: Mapping[str, str]) -> list[str]:
@@ -44,8 +40,3 @@ def next_instance(transaction: Transaction) -> int:
 def known(transaction: Transaction) -> dict[str, int]:
     """The name and lasting id of every source that was ever there."""
     return {row["name"]: row["id"] for row in transaction.execute(SOURCE_IDS)}
-
-
-def beat(transaction: Transaction, now: int) -> None:
-    """The box was alive at this moment, and could commit."""
-    transaction.execute(BEAT, {"now": now})

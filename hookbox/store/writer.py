@@ -18,14 +18,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from hookbox.clock import Clock
-from hookbox.errors import (
-    HookboxError,
-    Overloaded,
-    StoreError,
-    StoreRejected,
-)
+from hookbox.errors import HookboxError, Overloaded, StoreError, StoreRejected
 from hookbox.model import Admission
 from hookbox.store import admissions
+from hookbox.store.admissions import Ids
 from hookbox.store.channel import Channel
 from hookbox.store.connections import Transaction, in_transaction, translated
 from hookbox.store.proposals import Proposal
@@ -87,6 +83,11 @@ class Writer:
     def trouble(self) -> StoreError | None:
         """Why nothing can be stored at the moment; None when all is well."""
         return self._channel.trouble
+
+    @property
+    def ids(self) -> Ids:
+        """The next free ids, for a transaction that admits besides what else it writes."""
+        return self._channel.ids
 
     async def admit(
         self, proposals: Sequence[Proposal], deadline_s: float = DEADLINE_S

@@ -25,6 +25,7 @@ from hookbox.web.effects import effect_actions, effect_routes, routed
 from hookbox.web.feed import feed_doors
 from hookbox.web.guards import by_socket, socket_only
 from hookbox.web.outbox import outbox_actions, replays
+from hookbox.web.polling import poll_actions
 
 log = logging.getLogger("hookbox.local")
 
@@ -124,6 +125,7 @@ def _control(runtime: Runtime) -> BaseRouteHandler:
         **rebuild_actions(runtime),
         **outbox_actions(runtime),
         **effect_actions(runtime),
+        **poll_actions(runtime),
     }
 
     @post("/v1/control/{action:str}", guards=[socket_only], status_code=200)

@@ -71,10 +71,13 @@ class _Serving:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload.set)
+        loop.add_signal_handler(signal.SIGUSR1, self._runtime.pollers.wake_all)
         try:
             await self._runtime.start()
             await self._open()
-            self._watching = asyncio.create_task(self._supervisor.watch(self._runtime.beat))
+            self._watching = asyncio.create_task(
+                self._supervisor.watch(self._runtime.heartbeat.beat)
+            )
             self._supervisor.tell(READY)
             await self._wait()
         finally:

@@ -24,6 +24,8 @@ from hookbox.providers.contract import Key, Trust
 from hookbox.rules.suppression import Budget
 from hookbox.store import database, schema, sources
 from hookbox.store.writer import Writer
+from tests.flows.polled import PolledBox, polled_box
+from tests.upstream import upstream
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 PREVIOUS = b"fedcba9876543210fedcba9876543210"
@@ -110,3 +112,10 @@ async def box(tmp_path: Path) -> AsyncIterator[Box]:
     receiver = Receiver(writer, tally, certificates, probes, clock, lambda _: woken.append(None))
     yield Box(path, clock, writer, tally, live, receiver, probes, instance, woken)
     await writer.stop()
+
+
+@pytest.fixture
+async def polled(tmp_path: Path) -> AsyncIterator[PolledBox]:
+    """A box that polls, and the list that it polls."""
+    async with upstream() as listed, polled_box(tmp_path, listed) as made:
+        yield made

@@ -73,7 +73,7 @@ def test_watchdog_is_fed_by_heartbeats_that_are_in_the_database(
         told = [words(heard) for _ in range(4)]
         assert told.count(["WATCHDOG=1"]) == 3
         with database.reading(running.state) as transaction:
-            (beat,) = transaction.execute("SELECT value FROM meta WHERE name = 'beat'").fetchone()
+            (beat,) = transaction.execute("SELECT beat_at FROM heartbeat").fetchone()
     assert beat > 1_700_000_000_000
 
 

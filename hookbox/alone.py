@@ -1,0 +1,46 @@
+"""Alone: the one part of the runtime that a command needs when no server runs.
+
+It takes the server's place for as long as it lasts: it holds the lock, so there is still exactly
+one process that writes. What it stores is applied when the server runs again.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from hookbox import assembly
+from hookbox.clock import Clock
+from hookbox.flows.pollers import Pollers
+from hookbox.flows.sources import Sources
+from hookbox.net import Net
+from hookbox.settings import Settings
+from hookbox.store import database, schema
+from hookbox.store.lock import Lock
+from hookbox.store.state import prepare_state
+from hookbox.store.writer import Writer
+
+
+@asynccontextmanager
+async def pollers_alone(settings: Settings, name: str, clock: Clock) -> AsyncIterator[Pollers]:
+    """The poller of one source, which asks when it is told to. Raises StoreBusy while a server
+    runs, ConfigError and StoreError.
+    """
+    prepare_state(settings.state)
+    lock = Lock(settings.state)
+    lock.acquire()
+    try:
+        path = settings.state / database.FILE_NAME
+        schema.prepare(path)
+        writer = Writer(path, clock)
+        await writer.start()
+        try:
+            providers = assembly.providers_of(settings)
+            remember = partial(assembly.remember, providers=providers, now=clock.now())
+            sources = Sources()
+            ids = await writer.write(remember)
+            sources.replace(assembly.reading_sources(settings, ids, polling=name))
+            yield Pollers(writer, Net(), sources, clock, lambda: None)
+        finally:
+            await writer.stop()
+    finally:
+        lock.release()

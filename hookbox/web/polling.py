@@ -1,0 +1,23 @@
+"""What `hookbox poll` asks of the running server. Only through the socket."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any
+
+from hookbox.runtime import Runtime
+
+Fields = dict[str, Any]
+Action = Callable[[Fields], Awaitable[Fields]]
+
+
+def poll_actions(runtime: Runtime) -> dict[str, Action]:
+    """Action name -> what it does."""
+
+    async def poll(fields: Fields) -> Fields:
+        begin = fields.get("begin")
+        return asdict(await runtime.pollers.ask(str(fields["source"]), begin and str(begin)))
+
+    async def close_gaps(fields: Fields) -> Fields:
+        return {"closed": await runtime.pollers.close_gaps(str(fields["source"]))}
+
+    return {"poll": poll, "poll.close_gaps": close_gaps}
