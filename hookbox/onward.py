@@ -58,6 +58,11 @@ def outlets(
     return found
 
 
+def routes(settings: Settings) -> list[Route]:
+    """What the configured destinations want, for those who bring them nothing."""
+    return [_route(chosen) for chosen in settings.destinations]
+
+
 def warnings(settings: Settings) -> set[str]:
     """What a person should know about destinations that can be used as they are configured."""
     told = set()
@@ -80,18 +85,22 @@ def _outlet(
     retry_s = SCHEDULE_S if chosen.retry_s is None else tuple(map(float, chosen.retry_s))
     return Outlet(
         name=chosen.name,
-        route=Route(
-            destination=chosen.name,
-            sources=frozenset(chosen.sources),
-            kinds=frozenset(chosen.kinds),
-            domains=frozenset(folded(f"@{domain}")[1:] for domain in chosen.domains),
-            order=Order(chosen.order),
-        ),
+        route=_route(chosen),
         destination=kind.open(outfit),
         schedule_s=retry_s,
         concurrency=chosen.concurrency or kind.concurrency,
         failures_max=chosen.failures_max or FAILURES_MAX,
         fingerprint=fingerprint,
+    )
+
+
+def _route(chosen: DestinationSettings) -> Route:
+    return Route(
+        destination=chosen.name,
+        sources=frozenset(chosen.sources),
+        kinds=frozenset(chosen.kinds),
+        domains=frozenset(folded(f"@{domain}")[1:] for domain in chosen.domains),
+        order=Order(chosen.order),
     )
 
 
