@@ -50,12 +50,17 @@ def outlets(
             keys = tuple(_keys(kind, chosen, sealed.get(chosen.name, {})))
             mark, before = _fingerprint(chosen, keys), previous.get(chosen.name)
             unchanged = before is not None and before.fingerprint == mark
-            made = before if unchanged else _outlet(kind, chosen, options, keys, mark)
+            made = before if unchanged else _outlet(settings, kind, chosen, options, keys, mark)
         except ConfigError as error:
             raise _placed(settings, chosen, error) from error
         assert made is not None
         found[chosen.name] = made
     return found
+
+
+def routes(settings: Settings) -> list[Route]:
+    """What the configured destinations want, for those who bring them nothing."""
+    return [_route(chosen) for chosen in settings.destinations]
 
 
 def warnings(settings: Settings) -> set[str]:
@@ -69,6 +74,7 @@ def warnings(settings: Settings) -> set[str]:
 
 
 def _outlet(
+    settings: Settings,
     kind: DestinationType,
     chosen: DestinationSettings,
     options: Options,
@@ -76,7 +82,8 @@ def _outlet(
     fingerprint: str,
 ) -> Outlet:
     way = partial(Way, networks=options.get("networks", ())) if kind.needs_net else None
-    outfit = Outfit(name=chosen.name, options=options, keys=keys, way=way)
+    box = {"HOOKBOX_CONFIG": str(settings.config_path), "HOOKBOX_STATE": str(settings.state)}
+    outfit = Outfit(name=chosen.name, options=options, keys=keys, way=way, box=box)
     retry_s = SCHEDULE_S if chosen.retry_s is None else tuple(map(float, chosen.retry_s))
     return Outlet(
         name=chosen.name,
@@ -87,11 +94,6 @@ def _outlet(
         failures_max=chosen.failures_max or FAILURES_MAX,
         fingerprint=fingerprint,
     )
-
-
-def routes(settings: Settings) -> list[Route]:
-    """What each configured destination wants."""
-    return [_route(chosen) for chosen in settings.destinations]
 
 
 def _route(chosen: DestinationSettings) -> Route:

@@ -64,6 +64,7 @@ def test_everything_that_is_written_counts(monkeypatch: pytest.MonkeyPatch) -> N
     assert outlet.route.order is Order.RECIPIENT
     assert outlet.schedule_s == (1.0, 60.0)
     assert (outlet.concurrency, outlet.failures_max) == (16, 3)
+    assert onward.routes(read(FULL)) == [outlet.route]
 
 
 def test_little_needs_to_be_written() -> None:

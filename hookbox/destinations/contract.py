@@ -72,13 +72,15 @@ class Outfit:
     `options`: the values of its table, read as `DestinationType.options` says; an optional one that
     is not written is not there. `keys`: what it signs with, the current one first. `way`: makes its
     way out of the box to a URL, where its type `needs_net`; raises AddressRefused for one that
-    leads where the box must not go.
+    leads where the box must not go. `box`: environment variables by which the hookbox command
+    finds this very box.
     """
 
     name: str
     options: Mapping[str, Any]
     keys: tuple[bytes, ...] = field(default=(), repr=False)
     way: Callable[[str], Way] | None = None
+    box: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hookbox.destinations.contract import Destination, DestinationType, Outfit, Reading
@@ -32,6 +32,7 @@ class Exec:
 
     command: tuple[str, ...]
     passed_on: tuple[str, ...] = ()
+    box: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = TIMEOUT_S
 
     async def deliver(self, parcel: Parcel) -> Attempt:
@@ -57,7 +58,11 @@ class Exec:
     def _environment(self, parcel: Parcel) -> dict[str, str | bytes]:
         names = (*PASSED_ON, *self.passed_on)
         kept = {name: os.environ[name] for name in names if name in os.environ}
-        return {**kept, **{f"HOOKBOX_{name}": _bare(text) for name, text in facts(parcel).items()}}
+        return {
+            **kept,
+            **self.box,
+            **{f"HOOKBOX_{name}": _bare(text) for name, text in facts(parcel).items()},
+        }
 
 
 def facts(parcel: Parcel) -> dict[str, str]:
@@ -112,6 +117,7 @@ def opened(outfit: Outfit) -> Destination:
     return Exec(
         command=outfit.options["command"],
         passed_on=outfit.options.get("env", ()),
+        box=outfit.box,
         timeout_s=outfit.options.get("timeout", TIMEOUT_S),
     )
 

@@ -50,7 +50,7 @@ class Run:
         loop.add_reader(self._pidfd, self._note_end)
         assert self._child.stdout is not None, "it was asked for"
         self._hearing, _ = await loop.connect_read_pipe(lambda: self._output, self._child.stdout)
-        return await _happens(self._ended, within_s=timeout_s)
+        return await _within(timeout_s, self._ended)
 
     def _note_end(self) -> None:
         self._ended.set()
@@ -62,11 +62,11 @@ class Run:
         """
         try:
             self._signal(signal.SIGTERM)
-            await _happens(self._output.closed, within_s=grace_s)  # by the last one that spoke
+            await _within(grace_s, self._ended, self._output.closed)  # by the last that spoke
         finally:
             self._signal(signal.SIGKILL)
             try:
-                await _happens(self._ended, within_s=DIES_WITHIN_S)
+                await _within(DIES_WITHIN_S, self._ended)
             finally:
                 status = self._child.poll()
                 self._close()
@@ -114,8 +114,10 @@ def _in_memory(text: bytes) -> Iterator[BinaryIO]:
         yield file
 
 
-async def _happens(event: asyncio.Event, *, within_s: float) -> bool:
+async def _within(seconds: float, *events: asyncio.Event) -> bool:
+    """Whether all of these happen in time."""
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(within_s):
-            await event.wait()
-    return event.is_set()
+        async with asyncio.timeout(seconds):
+            for event in events:
+                await event.wait()
+    return all(event.is_set() for event in events)

@@ -151,4 +151,11 @@ provider = "standardwebhooks"
 # skew = "observe"                            # note the difference, refuse nothing for age
 # suppress_ambiguous = true                   # also when it is unclear which recipient is meant
 
+# Where events are handed on to once they are applied. Its secret is made at the start; the program
+# that receives gets it from:  hookbox secret reveal app
+# [destination.app]
+# type = "http"                               # or "exec" with a command, or "jsonl" with a path
+# url = "http://127.0.0.1:3000/email-events"
+# kinds = ["bounced", "complained"]           # without it all of them
+
 """

@@ -138,6 +138,13 @@ async def test_command_that_minds_is_asked_first(tmp_path: Path) -> None:
     assert one_line(tmp_path / "asked") == "bye"
 
 
+async def test_silent_command_is_given_the_same_time(tmp_path: Path) -> None:
+    """Though there is no output left that would tell of its end."""
+    text = "exec >/dev/null 2>&1; trap 'sleep 0.2; echo bye >asked; exit 0' TERM; sleep 600 & wait"
+    await attempt_of(*script(tmp_path, text), timeout=0.5)
+    assert one_line(tmp_path / "asked") == "bye"
+
+
 LEFT_BEHIND = {
     "quiet": "sleep 600 >/dev/null 2>&1 & echo $! >pid; exit 0",
     "talking": "sleep 600 & echo $! >pid; exit 0",
