@@ -59,16 +59,16 @@ _RELEASE_ALL = forwarding.RELEASE.replace(f"AND last_outcome <> '{turns.WAITS}'"
 
 FAULTS = {
     "no rescue at start": Fault(
-        planted=_wrong(settlement, "take_back", _nobody_taken_back), caught=1
+        planted=_wrong(settlement, "take_back", _nobody_taken_back), caught=20
     ),
-    "last writer wins": Fault(planted=_wrong(ratchet, "first", _last_writer_wins), caught=1),
-    "no clamp of due times": Fault(planted=_wrong(jobs, "MEND_DUE", "SELECT 1"), caught=1),
-    "acknowledged before commit": Fault(planted=_acknowledged_before_commit, caught=1),
-    "finish without a lease": Fault(planted=_wrong(jobs, "owned", _everything_owned), caught=1),
+    "last writer wins": Fault(planted=_wrong(ratchet, "first", _last_writer_wins), caught=8),
+    "no clamp of due times": Fault(planted=_wrong(jobs, "MEND_DUE", "SELECT 1"), caught=5),
+    "acknowledged before commit": Fault(planted=_acknowledged_before_commit, caught=7),
+    "finish without a lease": Fault(planted=_wrong(jobs, "owned", _everything_owned), caught=10),
     "order ignored on release": Fault(
-        planted=_wrong(forwarding, "RELEASE", _RELEASE_ALL), caught=1
+        planted=_wrong(forwarding, "RELEASE", _RELEASE_ALL), caught=8
     ),
     "replay under the same key": Fault(
-        planted=_wrong(forward, "parcel", _under_the_same_key), caught=1
+        planted=_wrong(forward, "parcel", _under_the_same_key), caught=14
     ),
 }

@@ -46,7 +46,6 @@ class Life:
         self.outbox: Outbox
         self.worker: Worker
         self.ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._source_ids: dict[str, int] = {}
         self._working: asyncio.Task[None]
         self._outside: list[asyncio.Task[None]] = []
 
