@@ -129,7 +129,7 @@ class _Checker:
             name, what = self._name(job), f"job {job['id']} ({job['target']})"
             if job["state"] == "held":
                 reasons = {
-                    PAUSED: name == plan.stays_paused,
+                    PAUSED: name in (plan.stays_paused, plan.stays_away),
                     UNCONFIGURED: name == plan.stays_away,
                     WAITS: name == "ordered" and name in (plan.stays_paused, plan.stays_away),
                 }

@@ -87,11 +87,13 @@ async def pause(life: Life, name: str) -> None:
 
 
 async def resume(life: Life, *names: str) -> None:
-    """The operator lets destinations go on."""
-    life.world.paused.difference_update(names)
+    """The operator lets destinations go on, those that there are."""
+    world = life.world
+    world.paused.difference_update(set(names) - world.destinations_away)
 
     def work(transaction: Transaction) -> list[str]:
-        targets = [forwarding.target_of(name) for name in names]
+        here = [name for name in names if name not in world.destinations_away]
+        targets = [forwarding.target_of(name) for name in here]
         resumed = [target for target in targets if lanes.resume(transaction, target)]
         for target in resumed:
             forwarding.release(transaction, target)
