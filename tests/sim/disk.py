@@ -8,10 +8,11 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
-from hookbox.store import connections, schema
+from hookbox.store import admissions, connections, schema
 from hookbox.store.channel import Channel
 from tests.sim.timeline import Broken, Crash, VirtualClock
 
@@ -36,10 +37,17 @@ class _Connection(sqlite3.Connection):
 
     def execute(self, sql: str, *values: object) -> sqlite3.Cursor:
         if sql == "COMMIT":
-            return self.disk.commit(super().execute)
-        if sql == "BEGIN IMMEDIATE":
-            self.disk.begin()
+            done = super().execute("COMMIT" if self.disk.commit() else "SELECT 1")
+            self.disk.committed()
+            return done
+        if sql == "BEGIN IMMEDIATE" and not self.disk.begin():
+            return super().execute("SELECT 1")
         return super().execute(sql, *values)  # type: ignore[arg-type]
+
+    def executemany(self, sql: str, *values: object) -> sqlite3.Cursor:
+        if sql is admissions.INSERT_EVENTS:
+            self.disk.admitting = True
+        return super().executemany(sql, *values)  # type: ignore[arg-type]
 
 
 @cache
@@ -55,6 +63,21 @@ def _connection() -> _Connection:
     return connection
 
 
+@cache
+def _tables() -> list[str]:
+    """Every table, before those that it refers to, so that each can be emptied in turn. (Without
+    foreign keys the order would not matter, but to switch them off makes SQLite compile every
+    statement anew.)
+    """
+    connection = _connection()
+    names = [row["name"] for row in connection.execute(TABLES)]
+    refers = {
+        name: {row["table"] for row in connection.execute(f"PRAGMA foreign_key_list({name})")}
+        for name in names
+    }
+    return list(TopologicalSorter(refers).static_order())[::-1]
+
+
 class _Spell(NamedTuple, Generic[T]):
     """Something that holds for a while."""
 
@@ -63,7 +86,8 @@ class _Spell(NamedTuple, Generic[T]):
 
 
 class Disk:
-    """An empty database. `hasty`: it says "committed" before it is."""
+    """An empty database. `hasty`: what is admitted is told to be committed before it
+    is."""
 
     def __init__(self, clock: VirtualClock, *, hasty: bool = False) -> None:
         self.connection = _connection()
@@ -74,17 +98,17 @@ class Disk:
         self._slowness = _Spell(0.0, 0.0)
         self.seen: Counter[str] = Counter()
         self._deadly: dict[str, int] = {}
-        self._pending = False
+        self.admitting = False  # the transaction at hand stores deliveries
         self._in_span: Counter[int] = Counter()
         self._empty()
 
     def _empty(self) -> None:
         if self.connection.in_transaction:
             self.connection.rollback()
-        self.connection.executescript("PRAGMA foreign_keys = OFF")
-        for (table,) in self.connection.execute(TABLES).fetchall():
-            self.connection.executescript(f"DELETE FROM {table}")
-        self.connection.executescript("PRAGMA foreign_keys = ON")
+        self.connection.execute("BEGIN")
+        for table in _tables():
+            self.connection.execute(f"DELETE FROM {table}")
+        self.connection.commit()
 
     @property
     def trouble(self) -> str:
@@ -117,28 +141,27 @@ class Disk:
     def crash(self) -> None:
         """The process is gone, and with it what was not committed."""
         self._deadly.clear()
-        self._pending = False
         if self.connection.in_transaction:
             self.connection.rollback()
 
     # --- what the connection tells
 
-    def begin(self) -> None:
-        self._flush()
+    def begin(self) -> bool:
+        """Whether the transaction begins; else it goes on with one that is open still."""
         if self.trouble == "locked":
             raise self._error()
+        self.admitting = False
+        return not self.connection.in_transaction
 
-    def commit(self, execute: Callable[[str], sqlite3.Cursor]) -> sqlite3.Cursor:
+    def commit(self) -> bool:
+        """Whether it is committed; else it only looks so."""
         self._die("before")
         if self.trouble:
             raise self._error()
-        if self.hasty:
-            self._pending = True
-            return execute("SELECT 1")
-        done = execute("COMMIT")
+        if self.hasty and self.admitting:
+            return False
         self._count()
-        self._die("after")
-        return done
+        return True
 
     def _count(self) -> None:
         """Who commits as often as this has nothing to commit."""
@@ -148,10 +171,12 @@ class Disk:
         if self._in_span[span] > COMMITS_MAX:
             raise Broken(f"{COMMITS_MAX} commits within {SPAN_S:.0f} s")
 
-    def _flush(self) -> None:
-        """What a hasty disk had not written yet."""
-        if self._pending:
-            self._pending = False
+    def committed(self) -> None:
+        self._die("after")
+
+    def close(self) -> None:
+        """The process ends in peace."""
+        if self.connection.in_transaction:
             sqlite3.Connection.commit(self.connection)
 
     def _die(self, moment: str) -> None:
@@ -182,7 +207,7 @@ class DiskChannel(Channel):
         """It is open as long as the process lives."""
 
     async def close(self) -> None:
-        self._disk._flush()
+        self._disk.close()
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         result = work(self._disk.connection)
