@@ -32,6 +32,8 @@ COMMANDS = {
     "refusals": "Who was turned away, and why",
     "stats": "Each source in one line",
     "rebuild": "Work statuses and suppressions out anew from what is stored",
+    "backup": "Put the database into one file, with the server running or not",
+    "restore": "Put a backup in the place of the database",
     "token": "What programs show at the private port",
 }
 

@@ -1,0 +1,52 @@
+"""A state directory with some of everything in it, written the way the box writes it."""
+
+import hashlib
+from pathlib import Path
+
+from hookbox.model import Rotten
+from hookbox.store import admissions, database, jobs
+from hookbox.store.admissions import Ids
+from hookbox.store.connections import Transaction
+from hookbox.store.jobs import Lease
+from tests.store.offers import event, proposal
+
+NOW = 1_700_000_000_000
+
+
+def filled(state: Path, *, events: int = 3) -> Path:
+    """A box that stopped with a job running; its state directory."""
+    database.prepare_state(state)
+    with database.exclusive(state) as run:
+        run(lambda t: t.execute("INSERT INTO source (name, provider) VALUES ('std', 'x')"))
+        store(run, *(f"k{number}" for number in range(events)))
+        run(lambda t: jobs.claim(t, "apply", Lease(instance=1, token=1), now=NOW, horizon=NOW + 1,
+                                 limit=1))  # fmt: skip
+    return state
+
+
+def store(run: object, *keys: str) -> None:
+    """Admit one delivery for each key."""
+    rotten = Rotten(content=b"?", reason="broken", key="r")
+
+    def work(transaction: Transaction) -> None:
+        offers = [
+            proposal(event(key, key.encode()), body=key.encode(), rotten=(rotten,)) for key in keys
+        ]
+        admissions.admit(transaction, offers, Ids(), NOW)
+
+    run(work)  # type: ignore[operator]
+
+
+def keys(state: Path) -> list[str]:
+    with database.reading(state) as connection:
+        return [row["key"] for row in connection.execute("SELECT key FROM event ORDER BY id")]
+
+
+def digest(path: Path) -> str:
+    """So that a test can say that not one byte was changed."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def names(folder: Path) -> list[str]:
+    """What lies in a directory."""
+    return sorted(each.name for each in folder.iterdir())
