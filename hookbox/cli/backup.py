@@ -59,12 +59,8 @@ def command(
 
 def _tell_what_else(box: Box, taken: Backup) -> None:
     """What a new machine needs besides."""
-    key = box.state / KEY_NAME
-    sealed = taken.counts["secret"]
-    if sealed:
-        terminal.say(
-            f"not in it, and needed besides: {key}, without which nobody opens the {sealed} "
-            f"secrets in it, and the configuration {box.config}"
-        )
-    else:
-        terminal.say(f"not in it, and needed besides: the configuration {box.config}")
+    wanted = f"the configuration {box.config}"
+    if taken.counts["secret"]:
+        key = box.state / KEY_NAME
+        wanted = f"{key}, without which nobody opens the secrets in it, and {wanted}"
+    terminal.say(f"not in it, and needed besides: {wanted}")

@@ -11,7 +11,7 @@ from hookbox.store.copies import Counts
 # What people call the tables that hold what they would miss.
 SHOWN = {
     "event": "events",
-    "quarantine_entry": "in quarantine",
+    "quarantine_entry": "quarantine",
     "suppression": "suppressions",
     "job": "jobs",
 }
@@ -41,7 +41,7 @@ def line(taken: Backup, now: int, took_s: float, removed: Sequence[Path]) -> Row
 
 def held(counts: Counts) -> str:
     """The rows that a person would miss."""
-    return ", ".join(f"{counts[table]} {name}" for table, name in SHOWN.items())
+    return ", ".join(f"{name} {counts[table]}" for table, name in SHOWN.items())
 
 
 def size(count: int) -> str:

@@ -89,4 +89,4 @@ def _about_key(box: Box) -> str:
             seal.open(each)
     except StoreError as error:
         return f"first of all: {error}"
-    return f"the key file opens all {len(sealed)} secrets in it"
+    return "the key file opens every secret in it"
