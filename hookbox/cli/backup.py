@@ -61,6 +61,6 @@ def _tell_what_else(box: Box, taken: Backup) -> None:
     """What a new machine needs besides."""
     wanted = f"the configuration {box.config}"
     if taken.counts["secret"]:
-        key = box.state / KEY_NAME
+        key = f"{KEY_NAME} (in {box.state}, or the service's credential)"
         wanted = f"{key}, without which nobody opens the secrets in it, and {wanted}"
     terminal.say(f"not in it, and needed besides: {wanted}")

@@ -18,6 +18,7 @@ from hookbox.store.copies import Counts
 
 NAME = "hookbox-{stamp}.db"
 NAMES = re.compile(r"hookbox-\d{8}T\d{6}Z\.db")
+WHOLE = ".whole"  # what bodies are then taken out of
 STAMP = """
 INSERT INTO meta (name, value) VALUES ('backup_at', :now)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
@@ -43,14 +44,13 @@ def take(
     Raises OperatorError for a place that will not do, StoreError for a database that will not.
     """
     _check_place(state, target, force=force)
-    drafts.clear(target.parent, re.compile(re.escape(target.name)))
+    drafts.clear(target.parent, _drafts_of(re.escape(target.name)))
     with drafts.draft(target) as path:
-        with database.reading(state) as live, copies.snapshot(live):
-            copies.check_room(live, target.parent, times=3 if without_bodies else 1)
-            wanted = copies.counts(live)
-            copies.copy(live, path)
         if without_bodies:
-            wanted = redaction.redact(path, wanted)
+            with drafts.draft(target.with_name(f"{target.name}{WHOLE}")) as whole:
+                wanted = redaction.redact(whole, path, _copied(state, whole, times=2))
+        else:
+            wanted = _copied(state, path)
         _stamp(path, now)
         _check_copied(state, path, wanted)
         size_bytes = path.stat().st_size
@@ -62,7 +62,7 @@ def take(
 
 def named_by_time(folder: Path, now: int) -> Path:
     """Where the backup of this moment goes in a directory of backups."""
-    drafts.clear(folder, NAMES)
+    drafts.clear(folder, _drafts_of(NAMES.pattern))
     at = datetime.fromtimestamp(now / 1000, UTC)
     return folder / NAME.format(stamp=at.strftime("%Y%m%dT%H%M%SZ"))
 
@@ -81,6 +81,19 @@ def rotate(folder: Path, newest: Path, keep: int) -> list[Path]:
     for each in removed:
         each.unlink()
     return removed
+
+
+def _copied(state: Path, into: Path, times: int = 1) -> Counts:
+    """How many rows the database had when it was copied. `times`: how often there is room for."""
+    with database.reading(state) as live, copies.snapshot(live):
+        copies.check_room(live, into.parent, times)
+        counts = copies.counts(live)
+        copies.copy(live, into)
+    return counts
+
+
+def _drafts_of(names: str) -> re.Pattern[str]:
+    return re.compile(f"(?:{names})(?:{re.escape(WHOLE)})?")
 
 
 def _check_place(state: Path, target: Path, *, force: bool) -> None:

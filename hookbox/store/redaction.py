@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 from hookbox.rules.folding import folded
-from hookbox.store.connections import PRAGMAS, Transaction, named
+from hookbox.store.connections import Transaction, named
 from hookbox.store.copies import TABLES, Counts
 
 Value = str | bytes | int | float | None
@@ -53,21 +53,22 @@ COLUMNS = """
 SELECT name, type, "notnull" OR pk > 0 AS needed FROM pragma_table_info(:table)
 WHERE type IN ('TEXT', 'BLOB', 'ANY')
 """
-# In memory: what is overwritten would otherwise lie beside the file for a moment.
-HURRIED = "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF;"
+# The copy is thrown away with whatever is left in it.
+HURRIED = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA secure_delete = OFF;"
 MARK = "INSERT INTO meta (name, value) VALUES ('without_bodies', 1)"
 MARKED = "SELECT EXISTS (SELECT 1 FROM meta WHERE name = 'without_bodies')"
 WORD_LENGTH = 12  # 48 bits: of a million addresses hardly two share a word
 
 
-def redact(path: Path, counts: Counts) -> Counts:
-    """Take out of a copy all that is not ours to give away; how many rows are left."""
+def redact(whole: Path, into: Path, counts: Counts) -> Counts:
+    """Write what of a copy can be given away into an empty file, and use the copy up for it; how
+    many rows are left.
+    """
     key = os.urandom(32)
-    with named(path), closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with named(whole), closing(sqlite3.connect(whole, isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
-        connection.executescript(PRAGMAS + HURRIED)
+        connection.executescript(HURRIED)
         connection.create_function("veiled", 2, lambda value, name: _veiled(value, name, key))
-        connection.execute("BEGIN")
         for table in GONE:
             connection.execute(f"DELETE FROM {table}")
         for table in [row["name"] for row in connection.execute(TABLES).fetchall()]:
@@ -75,8 +76,8 @@ def redact(path: Path, counts: Counts) -> Counts:
             if changes:
                 connection.execute(f'UPDATE "{table}" SET {changes}')
         connection.execute(MARK)
-        connection.execute("COMMIT")
-        connection.execute("VACUUM")  # nothing is left in pages that are free now
+        # Rows alone: nothing of what was in free pages, or beside the rows, comes along.
+        connection.execute("VACUUM INTO ?", (str(into),))
     return {**counts, **dict.fromkeys(GONE, 0)}
 
 

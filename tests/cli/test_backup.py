@@ -26,7 +26,7 @@ def test_backup_says_what_it_holds_and_what_else_is_needed(filled: Shell, tmp_pa
     assert "events 2, quarantine 0, suppressions 0, jobs 2" in result.stdout
     assert "MB" in result.stdout
     assert "took" in result.stdout
-    assert str(filled.state / "hookbox.key") in result.stderr
+    assert "hookbox.key" in result.stderr
     assert str(filled.config) in result.stderr
 
 
