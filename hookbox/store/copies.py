@@ -25,6 +25,12 @@ STEP_PAGES = 1_024  # 4 MB: a person who presses Ctrl-C is heard after each
 # What is left free besides. Below it the box takes nothing in when the database is on that disk.
 RESERVE_BYTES = 64 * 1024 * 1024
 
+WRITE_ERRORS = (
+    sqlite3.SQLITE_IOERR_WRITE,
+    sqlite3.SQLITE_IOERR_FSYNC,
+    sqlite3.SQLITE_IOERR_TRUNCATE,
+)
+
 Counts = Mapping[str, int]
 
 
@@ -76,18 +82,29 @@ def copy(source: Transaction, into: Path) -> None:
 
     Nothing is synced: whoever publishes the draft does that once.
     """
-    with closing(sqlite3.connect(into, isolation_level=None)) as made:
+    with (
+        written(into),
+        closing(sqlite3.connect(into, isolation_level=None)) as made,
+    ):
         made.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
-        try:
-            source.backup(made, pages=STEP_PAGES)
-            made.execute("PRAGMA journal_mode = DELETE").fetchone()
-        except sqlite3.Error as error:
-            if (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF != sqlite3.SQLITE_FULL:
-                raise
-            raise OperatorError(
-                f"{into.parent} is full; what was written there is removed again. Free some, or "
-                "choose another place"
-            ) from error
+        source.backup(made, pages=STEP_PAGES)
+        made.execute("PRAGMA journal_mode = DELETE").fetchone()
+
+
+@contextlib.contextmanager
+def written(into: Path) -> Iterator[None]:
+    """Errors of the disk that is written to are told from those of the database."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", None) or 0
+        if code & 0xFF != sqlite3.SQLITE_FULL and code not in WRITE_ERRORS:
+            raise
+        why = "is full" if code & 0xFF == sqlite3.SQLITE_FULL else f"cannot be written ({error})"
+        raise OperatorError(
+            f"{into.parent} {why}; what was written there is removed again. Free some space, or "
+            "choose another place"
+        ) from error
 
 
 def check(path: Path, wanted: Counts) -> None:

@@ -45,10 +45,12 @@ def publish(path: Path, target: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have a file or a directory on the disk."""
+    """Have a file or a directory on the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error  # fsync names no file
     finally:
         os.close(descriptor)
 

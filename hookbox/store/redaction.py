@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hookbox.rules.folding import folded
 from hookbox.store.connections import Transaction, named
-from hookbox.store.copies import TABLES, Counts
+from hookbox.store.copies import TABLES, Counts, written
 
 Value = str | bytes | int | float | None
 
@@ -65,7 +65,11 @@ def redact(whole: Path, into: Path, counts: Counts) -> Counts:
     many rows are left.
     """
     key = os.urandom(32)
-    with named(whole), closing(sqlite3.connect(whole, isolation_level=None)) as connection:
+    with (
+        named(whole),
+        written(whole),
+        closing(sqlite3.connect(whole, isolation_level=None)) as connection,
+    ):
         connection.row_factory = sqlite3.Row
         connection.executescript(HURRIED)
         connection.create_function("veiled", 2, lambda value, name: _veiled(value, name, key))

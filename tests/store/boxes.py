@@ -1,16 +1,21 @@
 """A state directory with some of everything in it, written the way the box writes it."""
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from hookbox.model import Rotten
+from hookbox.model import Admission, Rotten
 from hookbox.store import admissions, database, jobs
 from hookbox.store.admissions import Ids
 from hookbox.store.connections import Transaction
 from hookbox.store.jobs import Lease
 from tests.store.offers import event, proposal
 
+Run = Callable[[Callable[[Transaction], Any]], Any]
+
 NOW = 1_700_000_000_000
+HOUR = 3_600_000
 
 
 def filled(state: Path, *, events: int = 3) -> Path:
@@ -24,7 +29,7 @@ def filled(state: Path, *, events: int = 3) -> Path:
     return state
 
 
-def store(run: object, *keys: str) -> None:
+def store(run: Run, *keys: str) -> None:
     """Admit one delivery for each key."""
     rotten = Rotten(content=b"?", reason="broken", key="r")
 
@@ -34,7 +39,7 @@ def store(run: object, *keys: str) -> None:
         ]
         admissions.admit(transaction, offers, Ids(), NOW)
 
-    run(work)  # type: ignore[operator]
+    run(work)
 
 
 def keys(state: Path) -> list[str]:
@@ -50,3 +55,9 @@ def digest(path: Path) -> str:
 def names(folder: Path) -> list[str]:
     """What lies in a directory."""
     return sorted(each.name for each in folder.iterdir())
+
+
+def admitted(transaction: Transaction, *new: str) -> Admission:
+    """Offer one delivery with these events."""
+    offers = [proposal(*(event(key, key.encode()) for key in new))]
+    return admissions.admit(transaction, offers, Ids(), NOW)[0]

@@ -1,4 +1,4 @@
-"""Restore: another database or the same one, never half of each; and nothing is named twice."""
+"""Restore: another database or the same one, never half of each."""
 
 import os
 import sqlite3
@@ -9,30 +9,10 @@ from pathlib import Path
 import pytest
 
 from hookbox.errors import HookboxError, OperatorError, StoreBusy, StoreDamaged, StoreError
-from hookbox.model import Admission
-from hookbox.store import (
-    admissions,
-    backup,
-    copies,
-    database,
-    forwarding,
-    jobs,
-    numbering,
-    quarantine,
-    schema,
-    sources,
-    succession,
-)
-from hookbox.store.admissions import Ids
-from hookbox.store.connections import Transaction
-from hookbox.store.forwarding import Onward
+from hookbox.store import backup, copies, database, schema, sources, succession
 from hookbox.store.lock import Lock
-from hookbox.store.restore import Restored, restore
-from tests.store.boxes import NOW, digest, filled, keys, names, store
-from tests.store.offers import event, proposal
-
-HOUR = 3_600_000
-TARGET = forwarding.target_of("app")
+from hookbox.store.restore import restore
+from tests.store.boxes import HOUR, NOW, admitted, digest, filled, keys, names, store
 
 
 @pytest.fixture
@@ -250,6 +230,25 @@ def test_restore_that_was_interrupted_is_finished_by_whoever_opens_the_box(
     assert not succession.successor(live).exists()
 
 
+def test_new_database_beside_the_old_log_is_neither_of_the_two(state: Path, taken: Path) -> None:
+    """The planted fault: what the order of the steps is for."""
+    live = state / database.FILE_NAME
+    log = live.with_name(f"{live.name}-wal")
+    with closing(sqlite3.connect(live)) as left_open:
+        left_open.execute("INSERT INTO source (name, provider) VALUES ('old', 'x')")
+        left_open.commit()
+        written = log.read_bytes()
+    live.write_bytes(taken.read_bytes())
+    log.write_bytes(written)
+    with closing(sqlite3.connect(live)) as mixed:
+        assert keys_of(mixed) == ["k0", "k1", "k2"]  # the backup's
+        assert ("old",) in mixed.execute("SELECT name FROM source").fetchall()  # not the backup's
+
+
+def keys_of(connection: sqlite3.Connection) -> list[str]:
+    return [key for (key,) in connection.execute("SELECT key FROM event ORDER BY id")]
+
+
 def test_draft_of_a_restore_that_was_killed_is_cleared_by_the_next(
     state: Path, taken: Path
 ) -> None:
@@ -259,76 +258,7 @@ def test_draft_of_a_restore_that_was_killed_is_cleared_by_the_next(
     assert not list(state.glob(".*"))
 
 
-# --- nothing is named twice
-
-
-def admitted(transaction: Transaction, *new: str) -> Admission:
-    offers = [proposal(*(event(key, key.encode()) for key in new))]
-    return admissions.admit(transaction, offers, Ids(), NOW)[0]
-
-
-def last_ids(state: Path) -> dict[str, int]:
-    with database.reading(state) as connection:
-        return {
-            table: connection.execute(f"SELECT max(id) FROM {table}").fetchone()[0]
-            for table in ("event", "delivery", "quarantine_entry")
-        }
-
-
-def test_ids_after_a_restore_are_past_all_that_was_ever_given_out(state: Path, taken: Path) -> None:
-    with database.exclusive(state) as run:
-        before = last_ids(state)
-        offers, ids = [proposal(event("last"))], Ids(event=5_000_000_000)
-        run(lambda t: admissions.admit(t, offers, ids, NOW))
-    restore(state, taken, NOW + HOUR)
-    with database.exclusive(state) as run:
-        assert run(lambda t: admitted(t, "later", "newer")).new == 2
-        run(lambda t: quarantine.set_aside(t, 1, "broken", NOW))
-        run(lambda t: quarantine.accept(t, 1, NOW))
-    after = last_ids(state)
-    assert all(after[table] > before[table] + numbering.IDS_STEP for table in after)
-    assert after["event"] > 5_000_000_000
-
-
-def test_ids_are_past_them_though_the_old_database_is_gone(taken: Path, tmp_path: Path) -> None:
-    restore(tmp_path / "new", taken, NOW)
-    with database.exclusive(tmp_path / "new") as run:
-        run(lambda t: admitted(t, "later"))
-    assert last_ids(tmp_path / "new")["event"] > numbering.IDS_STEP
-
-
-def test_each_restore_goes_further(state: Path, taken: Path) -> None:
-    seen = []
-    for hour in range(1, 4):
-        restore(state, taken, NOW + hour * HOUR)
-        with database.exclusive(state) as run:
-            run(lambda t, hour=hour: admitted(t, f"new{hour}"))
-        seen.append(last_ids(state)["event"])
-    assert seen == sorted(set(seen))
-
-
-def test_replays_after_a_restore_have_numbers_that_no_destination_has_seen(
-    state: Path, tmp_path: Path
-) -> None:
-    onward = Onward(event_id=1, target=TARGET, again=True)
-    finish = "UPDATE job SET state = 'cancelled', finished_at = 1, token = NULL, instance = NULL"
-    with database.exclusive(state) as run:
-        run(lambda t: forwarding.enqueue(t, [onward], NOW))
-        run(lambda t: t.execute(finish))
-        path = backup.take(state, tmp_path / "b.db", NOW).path
-        assert run(lambda t: jobs.replay(t, 1, TARGET, NOW)) == 1
-    restore(state, path, NOW + HOUR)
-    with database.exclusive(state) as run:
-        assert run(lambda t: jobs.replay(t, 1, TARGET, NOW)) > numbering.REPLAYS_STEP
-        run(lambda t: t.execute(finish))
-        run(lambda t: forwarding.enqueue(t, [onward], NOW))
-        other = Onward(event_id=2, target=TARGET)
-        run(lambda t: forwarding.enqueue(t, [other], NOW))
-    with database.reading(state) as connection:
-        asked = "SELECT event_id, replay FROM job WHERE target = ? ORDER BY id"
-        told = [tuple(row) for row in connection.execute(asked, (TARGET,))]
-    # The first bringing keeps the event's own key: that is how a destination knows it again.
-    assert told == [(1, 0), (1, 2_001), (1, 2_002), (2, 0)]
+# --- what the box goes on with
 
 
 def test_running_jobs_wait_again_and_no_crash_is_counted(state: Path, taken: Path) -> None:
@@ -354,14 +284,3 @@ def test_what_came_since_the_backup_is_new_again_and_the_rest_is_known(
     with database.exclusive(state) as run:
         told = run(lambda t: admitted(t, "k0", "k1", "later"))
     assert (told.new, told.duplicate) == (1, 2)
-
-
-def test_restored_is_told(taken: Path, tmp_path: Path) -> None:
-    assert restore(tmp_path / "new", taken, NOW) == Restored(
-        counts=restored_counts(taken), taken_at=NOW, newest_at=NOW, aside=None
-    )
-
-
-def restored_counts(path: Path) -> copies.Counts:
-    with copies.opened(path) as connection:
-        return copies.counts(connection)

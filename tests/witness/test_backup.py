@@ -191,15 +191,16 @@ def test_killed_restore_leaves_the_old_database_or_the_new_one(
 
 
 @pytest.mark.parametrize("first", [1, 20, 400])
+@pytest.mark.parametrize("option", ["--force", "--without-bodies"])
 def test_full_disk_during_a_backup_leaves_nothing_and_says_so(
-    server: MakeServer, recorder_library: Path, memory: Path, first: int
+    server: MakeServer, recorder_library: Path, memory: Path, first: int, option: str
 ) -> None:
     box, folder = server(), memory / "backups"
     folder.mkdir()
     filled(box, 1_000)
     recording = Recording(recorder_library, folder)
     recording.control.write.set(errno.ENOSPC, first=first)
-    running = command(box, "backup", str(folder / "b.db"), env=recording.env)
+    running = command(box, "backup", str(folder / "b.db"), option, env=recording.env)
     told, _ = running.communicate(timeout=COMMAND_MAX_S)
     assert running.returncode == 1, told
     assert "is full" in told
@@ -218,6 +219,8 @@ def test_failed_sync_of_a_backup_leaves_nothing(
     running = command(box, "backup", str(folder / "b.db"), env=recording.env)
     told, _ = running.communicate(timeout=COMMAND_MAX_S)
     assert running.returncode == 1, told
+    assert "Traceback" not in told
+    assert "b.db" in told
     assert list(folder.iterdir()) == []
 
 
