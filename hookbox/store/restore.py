@@ -55,6 +55,8 @@ def restore(state: Path, file: Path, now: int) -> Restored:
     Raises StoreBusy while a server runs; for a file that will not do StoreError or OperatorError,
     with nothing changed.
     """
+    if not file.is_file():
+        raise OperatorError(f"there is no file {file}; nothing was changed")
     database.prepare_state(state)
     lock = Lock(state)
     lock.acquire()
@@ -67,8 +69,6 @@ def restore(state: Path, file: Path, now: int) -> Restored:
 def _restore(state: Path, file: Path, now: int) -> Restored:
     live = state / database.FILE_NAME
     succession.take_over(live)  # one that was interrupted comes first: it may be what is set aside
-    if not file.is_file():
-        raise OperatorError(f"there is no file {file}; nothing was changed")
     if live.exists() and live.samefile(file):
         raise OperatorError(f"{file} is the database itself; name a backup of it")
     target = succession.successor(live)
@@ -90,7 +90,7 @@ def _copied(file: Path, draft: Path) -> tuple[Counts, int | None, int | None]:
     the newest delivery in it was received.
     """
     try:
-        with copies.opened(file) as source:
+        with copies.opened(file) as source, copies.snapshot(source):
             _check_identity(source, file)
             copies.check_room(source, draft.parent)
             counts = copies.counts(source)
