@@ -177,7 +177,7 @@ def test_killed_restore_leaves_the_old_database_or_the_new_one(
     done(box, "restore", str(memory / "b.db"))
     took_s = time.monotonic() - begun
     seen = set[int]()
-    for _ in range(KILLS // 2):
+    for _ in range(KILLS // 3):
         shutil.rmtree(box.state)
         shutil.copytree(kept, box.state)
         killed(box, "restore", str(memory / "b.db"), after_s=random.uniform(took_s * 0.3, took_s))
