@@ -34,6 +34,8 @@ COMMANDS = {
     "stats": "Each source in one line",
     "rebuild": "Work statuses and suppressions out anew from what is stored",
     "once": "Run a command whose effect must not happen twice",
+    "backup": "Put the database into one file, with the server running or not",
+    "restore": "Put a backup in the place of the database",
     "token": "What programs show at the private port",
 }
 

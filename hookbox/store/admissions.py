@@ -13,16 +13,17 @@ from dataclasses import dataclass, field
 from hookbox.model import Admission, SplitEvent
 from hookbox.store import quarantine, tokens
 from hookbox.store.connections import Row, Transaction
+from hookbox.store.numbering import NEXT_ID
 from hookbox.store.proposals import Proposal
 from hookbox.store.quarantine import Aside
 
 CONFLICT = "payload_digest_conflict"
 
-NEXT_IDS = """
+NEXT_IDS = f"""
 SELECT
-  (SELECT coalesce(max(id), 0) + 1 FROM delivery),
-  (SELECT coalesce(max(id), 0) + 1 FROM event),
-  (SELECT coalesce(max(id), 0) + 1 FROM quarantine_entry)
+  {NEXT_ID.format(table="delivery")},
+  {NEXT_ID.format(table="event")},
+  {NEXT_ID.format(table="quarantine_entry")}
 """
 INSERT_EVENTS = """
 INSERT INTO event

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from hookbox.store import lanes, turns
 from hookbox.store.connections import Transaction
+from hookbox.store.numbering import NEXT_REPLAY
 
 PREFIX = "forward:"  # of a target that is a destination
 PAUSED = "paused"
@@ -12,9 +13,9 @@ UNCONFIGURED = "destination not configured"
 
 # The first time an event is applied each destination gets it. Only a person's replay brings it
 # again, unless it waits to be brought anyway; what is under way was read before.
-ENQUEUE = """
+ENQUEUE = f"""
 INSERT INTO job (event_id, target, replay, run_at)
-SELECT :event_id, :target, coalesce(max(replay), -1) + 1, :now
+SELECT :event_id, :target, CASE count(*) WHEN 0 THEN 0 ELSE {NEXT_REPLAY} END, :now
 FROM job WHERE event_id = :event_id AND target = :target
 HAVING count(*) = 0 OR (
   :again AND NOT sum(state IN ('available', 'held'))

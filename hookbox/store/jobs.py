@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hookbox.store import turns
 from hookbox.store.connections import Transaction
+from hookbox.store.numbering import NEXT_REPLAY
 
 APPLY = "apply"  # the target that works out what an event says
 CRASHES_MAX = 3  # a job that was running in three dead processes is suspected of killing them
@@ -93,9 +94,9 @@ WHERE state = 'running' AND instance < :instance
 RETURNING id, event_id, target, state
 """
 NEXT_DUE = "SELECT min(run_at) FROM job WHERE state = 'available' AND target = :target"
-REPLAY = """
+REPLAY = f"""
 INSERT INTO job (event_id, target, replay, run_at, hands_on)
-SELECT :event_id, :target, coalesce(max(replay), -1) + 1, :now, :hands_on
+SELECT :event_id, :target, {NEXT_REPLAY}, :now, :hands_on
 FROM job WHERE event_id = :event_id AND target = :target
 RETURNING id, replay
 """

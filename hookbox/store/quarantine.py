@@ -8,6 +8,7 @@ from hookbox.errors import OperatorError
 from hookbox.model import Delivery, Via
 from hookbox.store import jobs
 from hookbox.store.connections import Row, Transaction
+from hookbox.store.numbering import NEXT_ID
 from hookbox.store.proposals import DeliveryRow
 
 ENTRY = """
@@ -33,11 +34,12 @@ JOIN delivery AS d ON d.id = q.delivery_id
 JOIN source AS s ON s.id = d.source_id
 WHERE q.id = :id
 """
-SET_ASIDE = """
+SET_ASIDE = f"""
 INSERT INTO quarantine_entry
-  (source_id, key, digest, reason, delivery_id, event_id, raw_kind, slice_start, slice_length,
+  (id, source_id, key, digest, reason, delivery_id, event_id, raw_kind, slice_start, slice_length,
    content, received_at)
-SELECT e.source_id, e.key, e.digest, :reason, e.delivery_id, e.id, e.raw_kind, e.slice_start,
+SELECT {NEXT_ID.format(table="quarantine_entry")},
+  e.source_id, e.key, e.digest, :reason, e.delivery_id, e.id, e.raw_kind, e.slice_start,
   e.slice_length, e.content, d.received_at
 FROM event AS e JOIN delivery AS d ON d.id = e.delivery_id
 WHERE e.id = :event_id
@@ -50,10 +52,12 @@ RESOLVE = """
 UPDATE quarantine_entry SET resolved_at = :now, resolution = :resolution
 WHERE id = :id AND resolved_at IS NULL
 """
-ACCEPT_AS_EVENT = """
+ACCEPT_AS_EVENT = f"""
 INSERT INTO event
-  (source_id, key, digest, delivery_id, raw_kind, slice_start, slice_length, synthesised, content)
-SELECT source_id, :key, digest, delivery_id, :raw_kind, slice_start, slice_length, 1, content
+  (id, source_id, key, digest, delivery_id, raw_kind, slice_start, slice_length, synthesised,
+   content)
+SELECT {NEXT_ID.format(table="event")},
+  source_id, :key, digest, delivery_id, :raw_kind, slice_start, slice_length, 1, content
 FROM quarantine_entry WHERE id = :id
 ON CONFLICT (source_id, key) DO NOTHING
 RETURNING id

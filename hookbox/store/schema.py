@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from hookbox.errors import StoreDamaged, StoreError
-from hookbox.store import connections, wal
+from hookbox.store import connections, succession, wal
 
 APPLICATION_ID = 0x686B6278  # "hkbx": tells our file from another program's
 
@@ -24,6 +24,7 @@ def prepare(path: Path) -> None:
     Raises StoreDamaged for a file that is not ours or not sound, StoreError for one made by a newer
     hookbox.
     """
+    succession.take_over(path)  # a restore that was interrupted
     fresh = not path.exists()
     if fresh:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

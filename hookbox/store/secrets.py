@@ -40,6 +40,7 @@ DELETE FROM secret_use WHERE slot = :slot AND source_id = (
   SELECT id FROM source WHERE 'source.' || name = :owner
 )
 """
+SEALED = "SELECT sealed FROM secret"
 ANY = "SELECT EXISTS (SELECT 1 FROM secret)"
 
 
@@ -158,3 +159,8 @@ def of_owner(transaction: Transaction, owner: str) -> dict[Slot, bytes]:
 def any_sealed(transaction: Transaction) -> bool:
     """Whether the sealed store holds anything, which takes its key to open."""
     return bool(transaction.execute(ANY).fetchone()[0])
+
+
+def all_sealed(transaction: Transaction) -> list[bytes]:
+    """Every sealed secret, whoever it belongs to."""
+    return [row["sealed"] for row in transaction.execute(SEALED)]
