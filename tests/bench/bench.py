@@ -158,6 +158,9 @@ class Bench:
             if seat.contender.database is not None and seat.folder is not None:
                 acknowledged, sent = seat.held + seat.acknowledged, seat.held + seat.sent
                 yield self.count(scenario, seat.contender, seat.folder, acknowledged, sent)
+            elif seat.acknowledged < seat.sent:  # there are no rows to look into: only its answers
+                refused = seat.sent - seat.acknowledged
+                raise RuntimeError(f"{seat.name} did not answer 200 to {refused} of {seat.sent}")
 
     def count(
         self, scenario: str, contender: Contender, folder: Path, acknowledged: int, sent: int
