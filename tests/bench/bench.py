@@ -150,6 +150,8 @@ class Bench:
             for connections in LADDER:
                 for seat in seats:
                     if connections in seat.connections:
+                        for other in seats:  # what it is still at would cost this one its core
+                            other.server.settle()
                         load = self.load(seat.server, requests, connections, first=seat.sent)
                         seat.acknowledged += load.acknowledged
                         seat.sent = load.next
