@@ -53,6 +53,7 @@ GATES = {
     "platformdirs": ("settings",),
     "tomlkit": ("settings",),
     "uvicorn": ("web/",),
+    "uvloop": ("web/",),
     # Everybody else is given values.
     "hookbox.settings": (
         "settings",

@@ -5,7 +5,7 @@ Whether a time is plausible is for others to judge.
 """
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 # RFC 3339 as people really write it: `T`, `t` or a blank; any number of digits in the fraction
@@ -25,6 +25,8 @@ RFC2822 = re.compile(
 UNITS = ((1e11, 1000.0), (1e14, 1.0), (1e17, 1e-3), (1e19, 1e-6))
 
 LAST_AT = 253_402_300_799_999  # the end of the year 9999
+DAYS_BEFORE_1970 = date(1970, 1, 1).toordinal()
+DAY_MINUTES = 24 * 60
 
 
 def instant(value: object) -> int | None:
@@ -65,25 +67,19 @@ def _of_number(number: int | float) -> int | None:
 
 
 def _of_rfc3339(found: re.Match[str]) -> int | None:
-    year, month, day, hour, minute = (int(found[part]) for part in range(1, 6))
-    second, fraction = int(found[6] or 0), (found[7] or "").ljust(3, "0")[:3]
+    year, month, day, hour, minute, second, fraction, _, sign, ahead_h, ahead_m = found.groups()
     try:
-        midnight = datetime(year, month, day, tzinfo=_zone(found))
-        if hour > 23 or minute > 59 or second > 60:  # 60 is a leap second
-            return None
-        return _milliseconds(
-            midnight
-            + timedelta(hours=hour, minutes=minute, seconds=second, milliseconds=int(fraction))
-        )
-    except (ValueError, OverflowError):
+        days = date(int(year), int(month), int(day)).toordinal() - DAYS_BEFORE_1970
+    except ValueError:
         return None
-
-
-def _zone(found: re.Match[str]) -> timezone:
-    if found[9] is None:
-        return UTC
-    ahead = timedelta(hours=int(found[10]), minutes=int(found[11] or 0))
-    return timezone(-ahead if found[9] == "-" else ahead)
+    hours, minutes, seconds = int(hour), int(minute), int(second or 0)
+    ahead = int(ahead_h or 0) * 60 + int(ahead_m or 0)
+    if hours > 23 or minutes > 59 or seconds > 60 or ahead >= DAY_MINUTES:  # 60 is a leap second
+        return None
+    minutes += hours * 60 + (ahead if sign == "-" else -ahead)
+    milliseconds = int((fraction or "").ljust(3, "0")[:3])
+    at = ((days * DAY_MINUTES + minutes) * 60 + seconds) * 1000 + milliseconds
+    return at if 0 <= at <= LAST_AT else None
 
 
 def _of_rfc2822(text: str) -> int | None:

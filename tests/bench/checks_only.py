@@ -14,7 +14,9 @@ from hookbox.store.proposals import Proposal
 from hookbox.store.writer import Writer
 
 
-async def admit_nothing(_writer: Writer, proposals: Sequence[Proposal]) -> Admission:
+async def admit_nothing(
+    _writer: Writer, proposals: Sequence[Proposal], _deadline_s: float
+) -> Admission:
     """The answer that a redelivery gets: no new row, no work to wake anybody for."""
     return Admission(duplicate=len(proposals))
 

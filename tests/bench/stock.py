@@ -26,6 +26,7 @@ OWN = {
     "delivery_id": ":base + n.i",
     "event_id": ":base + n.i",
     "digest": "randomblob(32)",
+    "place": ":base + n.i",
 }
 KEYS = {
     Ids.RANDOM: "'msg_' || lower(hex(randomblob(16)))",
@@ -35,6 +36,7 @@ KEYS = {
 COPY = """WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count)
 INSERT INTO {table} ({columns})
 SELECT {values} FROM n, (SELECT * FROM {table} ORDER BY id LIMIT 1)"""
+LAST_PLACE = "UPDATE meta SET value = (SELECT max(place) FROM event) WHERE name = 'place'"
 
 
 def stocked_state(rig: Rig, cache: Path, secret: str, ids: Ids, size: int) -> Path:
@@ -70,6 +72,7 @@ def _multiply(path: Path, ids: Ids, size: int) -> None:
         for copy in copies:
             db.execute(copy, {"base": start, "count": min(CHUNK, size - start)})
         db.execute("COMMIT")
+    db.execute(LAST_PLACE)
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()
     with path.open(

@@ -16,7 +16,7 @@ from tests.cli.shell import Shell, delivery
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 [COMMANDS_SECTION] = re.findall(r"^## Commands$.*?(?=^## )", README, re.MULTILINE | re.DOTALL)
-WEB = ("litestar", "uvicorn", "httpx", "httptools", "cryptography", "tomlkit")
+WEB = ("litestar", "uvicorn", "uvloop", "httpx", "httptools", "cryptography", "tomlkit")
 
 
 def walk(command: click.Command, ctx: click.Context) -> Iterator[tuple[str, click.Command]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from hookbox.store import (
+    admissions,
     database,
     differences,
     documents,
@@ -12,7 +13,9 @@ from hookbox.store import (
     events,
     feed,
     history,
+    ledger,
     notifications,
+    quarantine,
     ratchet,
     recipients,
     statuses,
@@ -109,3 +112,29 @@ def test_page_of_a_long_list_is_not_sorted(path: Path, name: str) -> None:
             for row in transaction.execute(f"EXPLAIN QUERY PLAN {STATEMENTS[name]}", ASKED)
         ]
     assert [step for step in plan if "FOR ORDER BY" in step] == []
+
+
+WRITTEN_ROW_BY_ROW = {
+    "deliveries": admissions.INSERT_DELIVERIES,
+    "events": admissions.INSERT_EVENTS,
+    "duplicates": admissions.COUNT_DUPLICATES,
+    "jobs": admissions.INSERT_JOB,
+    "quarantine": quarantine.INSERT,
+    "applied events": ledger.MARK_APPLIED,
+    "notifications": notifications.INSERT,
+    "places": notifications.REMEMBER_PLACE,
+    "statuses": statuses.SAVE_STATUS,
+    "suppressions": ratchet.OPEN,
+    "causes": ratchet.ADD_CAUSE,
+}
+
+
+@pytest.mark.parametrize("statement", WRITTEN_ROW_BY_ROW.values(), ids=WRITTEN_ROW_BY_ROW.keys())
+def test_row_is_written_without_a_temporary_table(path: Path, statement: str) -> None:
+    """Making and dropping one costs more than the row."""
+    place = [None] * statement.count("?")
+    with database.exclusive(
+        path.parent
+    ) as run:  # a connection that only reads leaves the CHECKs out
+        steps = run(lambda t: t.execute(f"EXPLAIN {statement}", place).fetchall())
+    assert "OpenEphemeral" not in {row["opcode"] for row in steps}

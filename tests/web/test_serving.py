@@ -171,8 +171,11 @@ def open_files() -> int:
 
 
 async def test_no_file_descriptor_is_left_behind() -> None:
-    before = open_files()
-    async with front() as door:
-        for _ in range(20):
-            await (await door.connect(HONEST)).answer()
-    assert open_files() == before
+    """But what the loop opens for its own use with the first door."""
+    counts = []
+    for _ in range(2):
+        async with front() as door:
+            for _ in range(20):
+                await (await door.connect(HONEST)).answer()
+        counts.append(open_files())
+    assert counts[0] == counts[1]
