@@ -71,6 +71,7 @@ class Worker:
         self.turning = asyncio.Lock()  # whoever holds it keeps the ledger still
         self.applied = Signal()  # rung when what a batch came to is in the store
         self._token = 0
+        self._missing: set[str] = set()  # sources that jobs were held for
         self._wake = asyncio.Event()
         self._stopping = False
         self._busy_s = 0.0  # how long the last batch took
@@ -151,10 +152,14 @@ class Worker:
         now = self._clock.now()
         if settlement is not None:
             settlement.keep_to({target_of(route.destination) for route in self.routes})
+        # A source may have come back between a look at its event and the hold.
+        back = {name for name in self._missing if self._sources.get(name) is not None}
 
         def work(transaction: Transaction) -> _Claimed:
             if settlement is not None:
                 settle(transaction, settlement, now, self.budget)
+            if back:
+                jobs.release(transaction, TARGET, back, now)
             if not limit:
                 return _Claimed(lease=lease, jobs=(), events=(), next_due=None)
             horizon = now + LONGEST_WAIT_MS
@@ -163,7 +168,9 @@ class Worker:
             due = None if found else jobs.next_due(transaction, TARGET)
             return _Claimed(lease=lease, jobs=found, events=read, next_due=due)
 
-        return await self._writer.write(work)
+        claimed = await self._writer.write(work)
+        self._missing -= back
+        return claimed
 
     async def _single_out(
         self, settlement: Settlement | None, error: StoreRejected
@@ -207,6 +214,7 @@ class Worker:
         source = self._sources.get(event.source)
         if source is None:
             settlement.held.append(job)
+            self._missing.add(event.source)
             return
         started_at, started = self._clock.now(), self._clock.monotonic()
         try:

@@ -207,6 +207,17 @@ async def test_event_of_a_source_that_is_gone_waits_until_it_comes_back(box: Box
     assert box.rows("SELECT kind FROM events") == [("bounced",), ("bounced",)]
 
 
+async def test_event_whose_source_comes_back_while_it_is_set_aside_is_applied(box: Box) -> None:
+    """The reload released what was held, and this was not yet."""
+    await receive(box, "a")
+    live, worker = {"std": box.source}, box.worker()
+    box.sources.replace({})
+    batch = await worker._work_on(await worker._turn(None))
+    box.sources.replace(live)
+    await worker._turn(await worker._work_on(await worker._turn(batch)))
+    assert states(box) == {"a": "applied"}
+
+
 def held(box: Box) -> object:
     return box.rows("SELECT count(*) FROM outbox WHERE state = 'held'")[0][0]
 
