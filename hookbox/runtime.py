@@ -111,8 +111,8 @@ class Runtime:
         )
         self.decisions = Decisions(self.writer, self.clock, self.worker.wake)
         self.standstill = Standstill(self.writer, self.worker.turning, self.settings.state)
-        await self._adopt(self.settings)
         await self.heartbeat.start()
+        await self._adopt(self.settings)
         await self.probes.resume()
         confirming = Lane(
             target=CONFIRM,

@@ -20,8 +20,10 @@ from hookbox.store.writer import Writer
 
 log = logging.getLogger("hookbox.heartbeat")
 
-BEAT_S = 15.0  # how exactly an outage is known; each beat is a commit
-SILENCE_MS = 3 * round(BEAT_S * 1000)  # a busy disk skips a beat
+# A kill is known this exactly where nothing came before it. Each beat is a commit, and the WAL is
+# folded away after half a minute without one.
+BEAT_S = 60.0
+SILENCE_MS = 2 * round(BEAT_S * 1000)  # a busy disk is late with a beat
 RESTART_MS = 1_000  # at a start every silence counts: nobody was there
 LOOK_BACK_MS = 7 * 86_400_000
 WORST = list(Loss)
@@ -94,7 +96,7 @@ def verdicts(transaction: Transaction, now: int) -> list[Verdict]:
 def _concerning(served: Served, outages: Iterable[Outage]) -> Iterator[Outage]:
     """Those that came when the source was served already."""
     for outage in outages:
-        if served.since is None or served.since < outage.to_at:
+        if served.since is not None and served.since < outage.to_at:
             yield outage
 
 
