@@ -73,11 +73,9 @@ class Heartbeat:
             return
         log.warning("nothing could be stored for %.0f s, until now", outage.length_s)
         for verdict in await self._writer.write(partial(verdicts, now=now)):
-            if verdict.loss is not Loss.SAFE:
-                log.warning(
-                    "outage source=%s verdict=%s step=%s",
-                    *(verdict.source, verdict.loss, verdict.step),
-                )
+            level = logging.INFO if verdict.loss is Loss.SAFE else logging.WARNING
+            told = (verdict.source, verdict.loss, verdict.step or "none")
+            log.log(level, "outage source=%s verdict=%s step=%s", *told)
 
 
 def verdicts(transaction: Transaction, now: int) -> list[Verdict]:
@@ -116,16 +114,17 @@ def _worst(
                 source=served.name,
                 loss=found,
                 outage=outage,
-                step=_step(served, found, polled=followed is not None),
+                step=_step(served, found, followed),
             )
     return worst
 
 
-def _step(served: Served, found: Loss, *, polled: bool) -> str:
+def _step(served: Served, found: Loss, followed: Followed | None) -> str:
     """What brings back what no retry will bring."""
     if found not in (Loss.AT_RISK, Loss.LOST):
         return ""
-    if polled:
+    if followed is not None and not followed.expired:
         return f"hookbox poll {served.name}"
     provider = PROVIDERS.get(served.provider)
-    return (provider.recovery if provider else "") or "look at the sender what came in that time"
+    own = provider.recovery if provider and followed is None else ""
+    return own or "look at the sender what came in that time"

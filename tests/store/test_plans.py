@@ -5,10 +5,14 @@ from pathlib import Path
 import pytest
 
 from hookbox.store import (
+    cursors,
     database,
     differences,
+    early,
+    gaps,
     history,
     notifications,
+    places,
     ratchet,
     recipients,
     statuses,
@@ -25,14 +29,17 @@ ASKED = {
     "id": 1,
     "ids": "[1]",
     "lift_id": 1,
+    "keys": '["k"]',
     "limit": 10,
     "message_id": "",
+    "messages": '["m"]',
     "recipient": "",
     "scope": "",
     "source": "std",
     "source_id": 1,
     "sources": "[1]",
     "status": "bounced",
+    "url": "",
     "wanted": '[[1, "m", "ann@example.com"]]',
 }
 # What a statement may walk through: the list that was asked about, and small tables.
@@ -75,6 +82,14 @@ STATEMENTS = {
     "suppressions of addresses": differences.SUPPRESSIONS_OF,
     "what events said": differences.SAID,
     "effects": differences.EFFECTS,
+    "cursor": cursors.CURSOR,
+    "open gaps": gaps.OPEN_ONES,
+    "number of open gaps": gaps.COUNT_OPEN,
+    "known keys": early.KNOWN,
+    "early under keys": early.UNDER_KEYS,
+    "overdue": early.OVERDUE,
+    "inboxes": places.INBOXES,
+    "statuses of messages": places.STATUSES,
 }
 
 
