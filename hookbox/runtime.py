@@ -157,7 +157,7 @@ class Runtime:
         self.settings = settings
         self.worker.budget = assembly.budget(settings)
         self.worker.wake()
-        self.pollers.adopt()
+        await self.pollers.adopt()
         warnings = assembly.warnings(settings, self.sources.all())
         for warning in warnings - self._warned:
             log.warning("%s", warning)
