@@ -138,8 +138,8 @@ class Runtime:
         )
         self.decisions = Decisions(self.writer, self.clock, self._wake_all)
         self.standstill = Standstill(self.writer, self.worker.turning, self.settings.state)
-        await self._adopt(self.settings)
         await self.heartbeat.start()
+        await self._adopt(self.settings)
         await self.probes.resume()
         self._working = asyncio.create_task(self.worker.run(), name="worker")
         self._tasks.append(asyncio.create_task(self.tally.run(), name="tally"))
@@ -199,7 +199,7 @@ class Runtime:
         for task in self.outbox.adopt(self._lanes()):
             task.add_done_callback(self._lane_ended)
         self._wake_all()
-        self.pollers.adopt()
+        await self.pollers.adopt()
         warnings = assembly.warnings(settings, self.sources.all())
         for warning in warnings - self._warned:
             log.warning("%s", warning)

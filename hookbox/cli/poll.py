@@ -17,7 +17,8 @@ from hookbox.settings import line_of
 
 # A round has a hundred pages at most, each with half a minute at most; it mostly takes a second.
 ROUND_MAX_S = 3_600.0
-PATIENCE_S = 15.0  # between two tries, where the sender asks for nothing else
+# Between two tries, where the sender asks for nothing else; then somebody should look.
+PATIENCE_S = (15.0, 30.0, 60.0, 120.0, 300.0, 300.0, 300.0)
 
 Told = Mapping[str, Any]
 Go = Callable[[str | None], Awaitable[Told]]
@@ -114,10 +115,10 @@ async def _poll(box: Box, name: str, begin: str | None, *, patient: bool) -> Tol
 
 async def _rounds(box: Box, told: Told, go: Go, *, patient: bool) -> Told:
     """Round after round to the end of the list; what all of them brought."""
-    total = told
-    while told["end"] == End.MORE or (patient and told["end"] in (End.THROTTLED, End.FAILED)):
+    total, pauses = told, list(PATIENCE_S if patient else ())
+    while told["end"] == End.MORE or (pauses and told["end"] in (End.THROTTLED, End.FAILED)):
         if told["end"] != End.MORE:
-            wait_s = told["retry_after_s"] or PATIENCE_S
+            wait_s = max(pauses.pop(0), told["retry_after_s"] or 0.0)
             terminal.say(f"{told['told']}; trying again in {terminal.span(wait_s)}")
             await box.clock.sleep(wait_s)
         told = await go(None)

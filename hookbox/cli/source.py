@@ -130,6 +130,8 @@ def _facts(line: Line, source: Source) -> Iterator[tuple[str, str]]:
     )
     if provider.retry_horizon_s:
         yield "sender tries for", terminal.span(provider.retry_horizon_s)
+    if source.polling is not None:
+        yield "polled", f"every {duration_text(int(source.polling.every_s))}: {source.polling.url}"
 
 
 def _tell_steps(box: Box, settings: Settings, source: Source) -> None:

@@ -20,8 +20,10 @@ from hookbox.store.writer import Writer
 
 log = logging.getLogger("hookbox.heartbeat")
 
-BEAT_S = 15.0  # how exactly an outage is known; each beat is a commit
-SILENCE_MS = 3 * round(BEAT_S * 1000)  # a busy disk skips a beat
+# A kill is known this exactly where nothing came before it. Each beat is a commit, and the WAL is
+# folded away after half a minute without one.
+BEAT_S = 60.0
+SILENCE_MS = 2 * round(BEAT_S * 1000)  # a busy disk is late with a beat
 RESTART_MS = 1_000  # at a start every silence counts: nobody was there
 LOOK_BACK_MS = 7 * 86_400_000
 WORST = list(Loss)
@@ -75,11 +77,9 @@ class Heartbeat:
             return
         log.warning("nothing could be stored for %.0f s, until now", outage.length_s)
         for verdict in await self._writer.write(partial(verdicts, now=now)):
-            if verdict.loss is not Loss.SAFE:
-                log.warning(
-                    "outage source=%s verdict=%s step=%s",
-                    *(verdict.source, verdict.loss, verdict.step),
-                )
+            level = logging.INFO if verdict.loss is Loss.SAFE else logging.WARNING
+            told = (verdict.source, verdict.loss, verdict.step or "none")
+            log.log(level, "outage source=%s verdict=%s step=%s", *told)
 
 
 def verdicts(transaction: Transaction, now: int) -> list[Verdict]:
@@ -98,7 +98,7 @@ def verdicts(transaction: Transaction, now: int) -> list[Verdict]:
 def _concerning(served: Served, outages: Iterable[Outage]) -> Iterator[Outage]:
     """Those that came when the source was served already."""
     for outage in outages:
-        if served.since is None or served.since < outage.to_at:
+        if served.since is not None and served.since < outage.to_at:
             yield outage
 
 
@@ -118,16 +118,17 @@ def _worst(
                 source=served.name,
                 loss=found,
                 outage=outage,
-                step=_step(served, found, polled=followed is not None),
+                step=_step(served, found, followed),
             )
     return worst
 
 
-def _step(served: Served, found: Loss, *, polled: bool) -> str:
+def _step(served: Served, found: Loss, followed: Followed | None) -> str:
     """What brings back what no retry will bring."""
     if found not in (Loss.AT_RISK, Loss.LOST):
         return ""
-    if polled:
+    if followed is not None and not followed.expired:
         return f"hookbox poll {served.name}"
     provider = PROVIDERS.get(served.provider)
-    return (provider.recovery if provider else "") or "look at the sender what came in that time"
+    own = provider.recovery if provider and followed is None else ""
+    return own or "look at the sender what came in that time"

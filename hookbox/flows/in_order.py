@@ -86,17 +86,25 @@ class InOrder:
         part = Proposal(delivery=offered.delivery, events=events)
         return admissions.admit(transaction, [part], self._writer.ids, self._clock.now())[0]
 
+    async def let_go(self, sources: Sequence[Source]) -> None:
+        """What waits for a list that no longer decides is admitted: the source was changed."""
+        waiting = await self._writer.write(early.counts)
+        for source in sources:
+            driven = source.polling is not None and source.polling.drive is Drive.CURSOR
+            if source.id in waiting and not driven:
+                await self._admit_until(source.id, self._clock.now())
+
     async def admit_overdue(self, source_id: int, list_read_at: int) -> None:
         """The list was read to its end and did not bring these. They are authentic all the same."""
+        await self._admit_until(source_id, list_read_at - PATIENCE_MS)
 
+    async def _admit_until(self, source_id: int, received_until: int) -> None:
         def work(transaction: Transaction) -> int:
-            taken = early.take_overdue(transaction, source_id, list_read_at - PATIENCE_MS)
+            taken = early.take_overdue(transaction, source_id, received_until)
             if taken:
                 admissions.admit(transaction, taken, self._writer.ids, self._clock.now())
             return len(taken)
 
         while number := await self._writer.write(work):
-            log.warning(
-                "webhooks that the list never brought source=%d number=%d", source_id, number
-            )
+            log.warning("webhooks admitted without the list source=%d number=%d", source_id, number)
             self._stored()

@@ -23,7 +23,7 @@ from hookbox.flows.fetch import Fetcher
 from hookbox.flows.in_order import InOrder
 from hookbox.flows.poll_gaps import Gaps
 from hookbox.flows.poll_pages import Pages
-from hookbox.flows.polling import Drive, End, Round, Walk
+from hookbox.flows.polling import End, Round, Walk
 from hookbox.flows.reconcile import Reconciler
 from hookbox.flows.sources import Source
 from hookbox.store import cursors
@@ -116,8 +116,7 @@ class Rounds:
         done.end = End.MORE
 
     async def _caught_up(self, walk: Walk) -> None:
-        if walk.polling.drive is Drive.CURSOR:
-            await self._in_order.admit_overdue(walk.source_id, walk.started_at)
+        await self._in_order.admit_overdue(walk.source_id, walk.started_at)
         reached = await self._reconciler.reconcile(walk)
         walk.round.reconciled, walk.round.told = reached.recorded, reached.told
 

@@ -46,12 +46,13 @@ class Gaps:
 
     async def _ask(self, walk: Walk, gap: Gap) -> None:
         assert gap.first is not None, "jumps know where they begin"
+        assert gap.last is not None, "and where they end"
         there = Walk(
             source_id=walk.source_id,
             polling=walk.polling,
             round=walk.round,
             started_at=walk.started_at,
-            limit=walk.limit,
+            limit=min(walk.limit, gap.last - gap.first + 1),
             cursor=str(gap.first - 1) if gap.first > 1 else None,
         )
         try:

@@ -139,8 +139,11 @@ class Pollers:
         self._pollers: dict[str, _Poller] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def adopt(self) -> None:
-        """Poll the sources that are to be polled now, each at once, and no others."""
+    async def adopt(self) -> None:
+        """Poll the sources that are to be polled now, each at once, and no others. Raises
+        StoreError.
+        """
+        await self.in_order.let_go(self._sources.all())
         wanted = {source.name for source in self._sources.all() if source.polling is not None}
         for name in self._tasks.keys() - wanted:
             self._tasks.pop(name).cancel()

@@ -117,8 +117,8 @@ def refused(refusal: Refusal, now: int) -> FeedError:
         return CursorInvalid(told)
     if status in (401, 403):
         return FeedDenied(told)
-    if status == 429:
-        wait_s = retry_after_s(refusal.headers.get("retry-after"), now)
+    wait_s = retry_after_s(refusal.headers.get("retry-after"), now)
+    if status == 429 or (status == 503 and wait_s is not None):
         return FeedThrottled(told, retry_after_s=wait_s)
     if 300 <= status < 400:
         return FeedError(f"{told}; redirects are not followed, set the final address")

@@ -225,6 +225,7 @@ def test_outage_is_shown_with_what_to_do(polling: Shell, listed: Listed) -> None
     with connection:
         times = (now - 100 * 3_600_000, now)
         connection.execute("INSERT INTO outage (from_at, to_at) VALUES (?, ?)", times)
+        connection.execute("UPDATE source SET since = 0")
     connection.close()
     told = polling("stats").stdout
     assert "at risk" in told

@@ -1,5 +1,9 @@
 """Sources that their cursor drives: webhooks wake the poller, and the list alone makes events."""
 
+from dataclasses import replace
+
+import pytest
+
 from hookbox.flows.polling import Drive, End
 from hookbox.flows.receive import Outcome
 from hookbox.model import Via
@@ -81,6 +85,20 @@ async def test_webhook_that_the_list_never_brings_is_admitted_in_the_end(
     assert polled.rows("SELECT via, verified_by FROM events") == [("webhook", "current")]
 
 
+@pytest.mark.parametrize("polling", ["webhook", None])
+async def test_source_that_is_driven_so_no_longer_lets_go_of_what_waits(
+    polled: PolledBox, polling: str | None
+) -> None:
+    polled.change(drive=Drive.CURSOR)
+    await polled.receive(event(1))
+    if polling is None:
+        polled.sources.replace({"agent": replace(polled.source, polling=None)})
+    else:
+        polled.change(drive=Drive(polling))
+    await polled.pollers.adopt()
+    assert (polled.keys(), await waiting(polled)) == (["evt_1"], [])
+
+
 async def test_what_the_box_sent_itself_waits_for_no_list(polled: PolledBox) -> None:
     polled.change(drive=Drive.CURSOR)
     assert (await polled.receive(event(1), via=Via.SIMULATE)).outcome is Outcome.ACCEPTED
@@ -89,7 +107,7 @@ async def test_what_the_box_sent_itself_waits_for_no_list(polled: PolledBox) -> 
 
 async def test_webhook_has_the_list_asked_at_once(polled: PolledBox) -> None:
     polled.change(drive=Drive.CURSOR)
-    polled.pollers.adopt()
+    await polled.pollers.adopt()
     await polled.until(lambda: polled.upstream.asked == [None], advance_s=0.1)
     await polled.until(lambda: bool(polled.rows("SELECT 1 FROM poll")), advance_s=0)
     polled.upstream.add(event(1))

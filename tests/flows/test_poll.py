@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hookbox.errors import OperatorError
+from hookbox.flows import fetch
 from hookbox.flows.fetch import PAGE_MAX_BYTES
 from hookbox.flows.polling import End
 from hookbox.flows.receive import Outcome
@@ -130,6 +131,7 @@ ANSWERS = {
     "not allowed": (telling("403 Forbidden", "permission_denied"), End.STOPPED),
     "pause": (telling("429 Too Many Requests", "rate_limited", "Retry-After: 7"), End.THROTTLED),
     "broken": (answering("500 Internal Server Error"), End.FAILED),
+    "pause for all": (answering("503 Busy", b"", "Retry-After: 9"), End.THROTTLED),
     "gateway": (answering("502 Bad Gateway", b"<html>"), End.FAILED),
     "redirect": (answering("302 Found", b"", "Location: http://127.0.0.1:1/"), End.FAILED),
     "not found": (answering("404 Not Found"), End.FAILED),
@@ -203,6 +205,35 @@ async def test_event_that_is_too_large_alone_is_said(polled: PolledBox) -> None:
     done = await polled.poll()
     assert done.end is End.FAILED
     assert "one event alone is too large" in done.told
+
+
+async def test_list_that_does_not_answer_is_left(
+    polled: PolledBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang(_: bytes, __: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(fetch, "PAGE_S", 0.2)
+    polled.upstream.script = [hang]
+    done = await polled.poll()
+    assert done.end is End.FAILED
+    assert "no answer within 0.2 s" in done.told
+
+
+async def test_answer_without_end_is_left(
+    polled: PolledBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def pour(_: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            writer.write(b"x" * 10_000)
+            await writer.drain()
+
+    monkeypatch.setattr(fetch, "PAGE_MAX_BYTES", 100_000)
+    polled.upstream.script = [pour] * 20
+    done = await polled.poll()
+    assert done.end is End.FAILED
+    assert len(polled.upstream.asked) == 7  # 100, 50, 25, 12, 6, 3 and 1 events
 
 
 SPOILT = {

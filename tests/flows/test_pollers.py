@@ -9,7 +9,7 @@ from tests.upstream import event, telling
 
 
 async def started(polled: PolledBox) -> None:
-    polled.pollers.adopt()
+    await polled.pollers.adopt()
     await finished(polled, 1)
 
 
@@ -80,7 +80,7 @@ async def test_stopped_source_waits_for_a_person(polled: PolledBox) -> None:
 async def test_source_that_is_no_longer_polled_is_left_alone(polled: PolledBox) -> None:
     await started(polled)
     polled.sources.replace({"agent": replace(polled.source, polling=None)})
-    polled.pollers.adopt()
+    await polled.pollers.adopt()
     polled.pollers.wake_all()
     assert await later(polled, 2_000) == 1
 
@@ -93,7 +93,7 @@ async def test_mistake_of_ours_is_no_end(polled: PolledBox) -> None:
         raise ZeroDivisionError
 
     polled.change(feed=replace(feed, ask=ask))
-    polled.pollers.adopt()
+    await polled.pollers.adopt()
     await polled.writer.write(lambda _: None)
     polled.change(feed=feed)
     polled.upstream.add(event(1))

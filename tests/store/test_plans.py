@@ -6,15 +6,19 @@ import pytest
 
 from hookbox.store import (
     admissions,
+    cursors,
     database,
     differences,
     documents,
+    early,
     effects,
     events,
     feed,
+    gaps,
     history,
     ledger,
     notifications,
+    places,
     quarantine,
     ratchet,
     recipients,
@@ -33,15 +37,18 @@ ASKED = {
     "ids": "[1]",
     "key": "k",
     "lift_id": 1,
+    "keys": '["k"]',
     "limit": 10,
     "looked_at": 10,
     "message_id": "",
+    "messages": '["m"]',
     "recipient": "",
     "scope": "",
     "source": "std",
     "source_id": 1,
     "sources": "[1]",
     "status": "bounced",
+    "url": "",
     "wanted": '[[1, "m", "ann@example.com"]]',
 }
 # What a statement may walk through: the list that was asked about, and small tables.
@@ -90,6 +97,14 @@ STATEMENTS = {
     "documents": documents.EVENTS_BY_ID,
     "what documents say": documents.SAID,
     "an effect that happens once": effects.READ,
+    "cursor": cursors.CURSOR,
+    "open gaps": gaps.OPEN_ONES,
+    "number of open gaps": gaps.COUNT_OPEN,
+    "known keys": early.KNOWN,
+    "early under keys": early.UNDER_KEYS,
+    "overdue": early.OVERDUE,
+    "inboxes": places.INBOXES,
+    "statuses of messages": places.STATUSES,
 }
 
 

@@ -1,11 +1,10 @@
-"""`hookbox` with a planted fault: the cursor is saved before the events that it stands behind.
+"""A planted fault: the cursor is saved before the events that it stands behind.
 
 It is how a poller is easily written, and it is right for as long as nothing goes wrong in between.
 """
 
 from functools import partial
 
-from hookbox.__main__ import main
 from hookbox.flows.fetch import Fetched
 from hookbox.flows.poll_pages import Pages
 from hookbox.flows.polling import Walk
@@ -23,6 +22,3 @@ async def store(self: Pages, walk: Walk, fetched: Fetched, *, moving: bool = Tru
 
 
 Pages.store = store  # type: ignore[method-assign]
-
-if __name__ == "__main__":
-    main()

@@ -5,9 +5,11 @@ import contextlib
 import json
 import os
 import random
+import signal
 import sqlite3
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,8 +20,8 @@ from tests.witness.server import ROOT
 
 pytestmark = pytest.mark.witness
 
-HOOKBOX = (sys.executable, "-m", "hookbox")
-PLANTED = (sys.executable, str(Path(__file__).with_name("cursor_first.py")))
+LIVES = (sys.executable, str(Path(__file__).with_name("lives.py")))
+PLANTED = (*LIVES, "tests.witness.cursor_first")
 
 KILLS = 200
 PLANTED_KILLS_MAX = 100  # one in five is fatal to it
@@ -28,6 +30,7 @@ NEW_EACH_LIFE = 25
 # A page is fetched, inserted, and committed in about 5 ms; on a busy machine in 20.
 LINGER_MAX_S = 0.02
 LIFE_MAX_S = 60.0
+MOMENTS = ("nothing stored", "something stored")
 JOBS = "SELECT e.key, o.id AS job FROM events AS e JOIN outbox AS o ON o.event_id = e.id"
 
 
@@ -40,6 +43,7 @@ class Lives:
     listed: Upstream
     sequence: int = 0
     kills: int = 0
+    parent: asyncio.subprocess.Process | None = None
     moments: dict[str, int] = field(default_factory=dict)
     skipped: set[int] = field(default_factory=set)
 
@@ -52,22 +56,39 @@ class Lives:
     async def live(self, *, pages: int | None) -> int:
         """Poll once; killed soon after so many pages were given, or left to end by itself."""
         given_before = len(self.listed.asked)
-        child = await asyncio.create_subprocess_exec(
-            *(*self.command, "poll", "agent", "--once", "--json"),
-            env=self._environment(),
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        ended = asyncio.create_task(child.wait())
+        pid = await self._begin()
+        ended = asyncio.create_task(self._line())
         async with asyncio.timeout(LIFE_MAX_S):
             while pages is not None and not ended.done():
                 if len(self.listed.asked) - given_before >= pages:
                     await asyncio.sleep(LINGER_MAX_S * random.random() ** 3)  # mostly early
                     with contextlib.suppress(ProcessLookupError):
-                        child.kill()
+                        os.kill(pid, signal.SIGKILL)
                     break
                 await asyncio.sleep(0.001)
-            return await ended
+            return int(await ended)
+
+    async def _begin(self) -> int:
+        if self.parent is None:
+            self.parent = await asyncio.create_subprocess_exec(
+                *self.command,
+                env=self._environment(),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+            )
+        assert self.parent.stdin is not None
+        self.parent.stdin.write(b"\n")
+        return int(await self._line())
+
+    async def _line(self) -> bytes:
+        assert self.parent is not None
+        assert self.parent.stdout is not None
+        return await self.parent.stdout.readline()
+
+    async def end(self) -> None:
+        if self.parent is not None:
+            self.parent.kill()
+            await self.parent.wait()
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -87,7 +108,7 @@ class Lives:
         code = await self.live(pages=random.randint(1, 3))
         self.kills += code < 0
         cursor, stored = self.look()
-        moved = "stored" if cursor > before else "not stored"
+        moved = MOMENTS[cursor > before]
         self.moments[moved] = self.moments.get(moved, 0) + 1
         self.skipped |= set(range(1, cursor + 1)) - stored
 
@@ -105,31 +126,39 @@ class Lives:
         return int(found[0]) if found else 0, {int(key.removeprefix("evt_")) for (key,) in keys}
 
 
+@asynccontextmanager
+async def lives(folder: Path, command: Sequence[str]) -> AsyncIterator[Lives]:
+    async with upstream() as listed:
+        made = Lives(folder, command, listed)
+        made.prepare()
+        try:
+            yield made
+        finally:
+            await made.end()
+
+
 async def test_no_event_is_skipped_in_200_kills(memory: Path) -> None:
     """Between fetch, insert and commit; in the end every event is there, once."""
-    async with upstream() as listed:
-        lives = Lives(memory, HOOKBOX, listed)
-        lives.prepare()
-        while lives.kills < KILLS:
-            await lives.killed()
-            assert not lives.skipped
-        assert await lives.live(pages=None) == 0
-        cursor, stored = lives.look()
-        assert (cursor, stored) == (lives.sequence, set(range(1, lives.sequence + 1)))
-        assert min(lives.moments.get(each, 0) for each in ("stored", "not stored")) > KILLS // 20
-        with contextlib.closing(sqlite3.connect(memory / "state" / "hookbox.db")) as database:
-            counted = f"SELECT count(*), count(DISTINCT key), count(DISTINCT job) FROM ({JOBS})"
-            assert database.execute(counted).fetchone() == (lives.sequence,) * 3
-            assert database.execute("SELECT count(*) FROM quarantine").fetchone() == (0,)
-            assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        print(json.dumps({"kills": lives.kills, "events": lives.sequence, **lives.moments}))
+    async with lives(memory, LIVES) as poller:
+        while poller.kills < KILLS:
+            await poller.killed()
+            assert not poller.skipped
+        while (await poller.live(pages=None), poller.look()[0]) != (0, poller.sequence):
+            pass  # a hundred pages a round
+        _, stored = poller.look()
+        assert stored == set(range(1, poller.sequence + 1))
+        print(json.dumps({"kills": poller.kills, "events": poller.sequence, **poller.moments}))
+        assert min(poller.moments.get(each, 0) for each in MOMENTS) > KILLS // 20
+    with contextlib.closing(sqlite3.connect(memory / "state" / "hookbox.db")) as database:
+        counted = f"SELECT count(*), count(DISTINCT key), count(DISTINCT job) FROM ({JOBS})"
+        assert database.execute(counted).fetchone() == (poller.sequence,) * 3
+        assert database.execute("SELECT count(*) FROM quarantine").fetchone() == (0,)
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 async def test_witness_sees_what_a_cursor_that_is_saved_first_skips(memory: Path) -> None:
-    async with upstream() as listed:
-        lives = Lives(memory, PLANTED, listed)
-        lives.prepare()
-        while not lives.skipped and lives.kills < PLANTED_KILLS_MAX:
-            await lives.killed()
-        print(json.dumps({"kills": lives.kills, **lives.moments}))
-        assert lives.skipped
+    async with lives(memory, PLANTED) as poller:
+        while not poller.skipped and poller.kills < PLANTED_KILLS_MAX:
+            await poller.killed()
+        print(json.dumps({"kills": poller.kills, **poller.moments}))
+        assert poller.skipped
