@@ -188,7 +188,6 @@ class Runtime:
             onward.ensure_secrets(transaction, self.seal, settings, now)
             keys = onward.open_secrets(transaction, self.seal, settings)
             outlets = onward.outlets(settings, keys, self._outlets)
-            forwarding.adopt(transaction, [forwarding.target_of(name) for name in outlets])
             return sources, outlets
 
         sources, self._outlets = await self.writer.write(work)
@@ -198,6 +197,9 @@ class Runtime:
         self.worker.routes = [outlet.route for outlet in self._outlets.values()]
         for task in self.outbox.adopt(self._lanes()):
             task.add_done_callback(self._lane_ended)
+        # Only now does nobody queue anything for a destination that is gone.
+        targets = [forwarding.target_of(name) for name in self._outlets]
+        await self.writer.write(partial(forwarding.adopt, targets=targets))
         self._wake_all()
         await self.pollers.adopt()
         warnings = assembly.warnings(settings, self.sources.all())

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
@@ -82,10 +82,12 @@ class _Claimed(Generic[T]):
 class LaneRunner(Generic[T]):
     """Runs one lane until stopped."""
 
-    def __init__(self, lane: Lane[T], writer: Writer, clock: Clock, instance: int) -> None:
+    def __init__(
+        self, lane: Lane[T], writer: Writer, clock: Clock, instance: int, tokens: Iterator[int]
+    ) -> None:
         self.lane = lane
         self._writer, self._clock, self._instance = writer, clock, instance
-        self._token = 0
+        self._tokens = tokens  # shared with whoever else runs, or ran, a lane of this target
         self._wake = asyncio.Event()
         self._stopping = False
         self._ready: deque[_Ready[T]] = deque()
@@ -174,8 +176,7 @@ class LaneRunner(Generic[T]):
         returned = list(self._returned)
         if not finished and not returned and room <= 0:
             return _Claimed()
-        self._token += 1
-        lease = Lease(instance=self._instance, token=self._token)
+        lease = Lease(instance=self._instance, token=next(self._tokens))
         lane, now, noted = self.lane, self._clock.now(), self._breaker
 
         def work(transaction: Transaction) -> _Claimed[T]:

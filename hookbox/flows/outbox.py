@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any
@@ -20,6 +21,7 @@ class Outbox:
 
     def __init__(self, writer: Writer, clock: Clock, instance: int) -> None:
         self._writer, self._clock, self._instance = writer, clock, instance
+        self._tokens = itertools.count(1)
         self._stopping = False
         self._lanes: dict[str, LaneRunner[Any]] = {}
         self._tasks: dict[asyncio.Task[None], LaneRunner[Any]] = {}  # of lanes that end, too
@@ -37,7 +39,7 @@ class Outbox:
         return [self._begin(lane) for target, lane in wanted.items() if target not in self._lanes]
 
     def _begin(self, lane: Lane[Any]) -> asyncio.Task[None]:
-        runner = LaneRunner(lane, self._writer, self._clock, self._instance)
+        runner = LaneRunner(lane, self._writer, self._clock, self._instance, self._tokens)
         task = asyncio.create_task(self._run(runner), name=lane.target)
         self._lanes[lane.target], self._tasks[task] = runner, runner
         task.add_done_callback(self._tasks.pop)

@@ -3,6 +3,7 @@ told to end, and nobody is busy with nothing.
 """
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +67,7 @@ class Box:
 
     def runner(self, attempts: Sequence[Attempt], *, failures_max: int = 0) -> LaneRunner[int]:
         lane = self.lane(attempts, failures_max=failures_max)
-        return LaneRunner(lane, self.writer, self.clock, 1)
+        return LaneRunner(lane, self.writer, self.clock, 1, itertools.count(1))
 
     def states(self) -> list[str]:
         sql = f"SELECT state FROM job WHERE target = '{TARGET}' ORDER BY id"

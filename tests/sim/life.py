@@ -90,8 +90,8 @@ class Life:
         for task in self.outbox.adopt([lane(outlet, self.clock) for outlet in outlets]):
             self._watch_over(task)
         # Only now can nothing more be queued for a destination that is gone.
-        if await self.writer.write(partial(_adopt_destinations, wanted=wanted)):
-            self.outbox.wake()
+        await self.writer.write(partial(forwarding.adopt, targets=wanted))
+        self.outbox.wake()
         self.worker.wake()
 
     def _source(self, name: str, source_id: int) -> Source:
@@ -146,18 +146,6 @@ class Life:
     def _id(self, post: Post) -> int:
         """The lasting id of a post's source; both were there at the first start."""
         return SOURCES.index(post.source) + 1
-
-
-def _adopt_destinations(transaction: Transaction, wanted: list[str]) -> int:
-    """What waits for others is held; what was held until one of these came back is due: how many
-    that are.
-    """
-    forwarding.hold_strays(transaction, wanted)
-    return sum(
-        forwarding.release(transaction, target)
-        for target in wanted
-        if not lanes.is_paused(transaction, target)
-    )
 
 
 def _proposals(post: Post, clock: Clock, source_id: int) -> list[Proposal]:

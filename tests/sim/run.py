@@ -68,7 +68,7 @@ async def live(its_world: World) -> str:
     try:
         await life.start()
     except StoreError as error:
-        its_world.note(f"cannot start: {type(error).__name__}")
+        its_world.note(f"cannot start: {type(error).__name__} {error}")
         await life.writer.stop()
         return "no start"
     late_finishers(life, left)
