@@ -23,6 +23,7 @@ from hookbox.flows.outbox import Outbox
 from hookbox.flows.probe import Probes
 from hookbox.flows.receive import Receiver
 from hookbox.flows.release import release
+from hookbox.flows.retain import Retention
 from hookbox.flows.simulate import Simulations
 from hookbox.flows.sources import Source, Sources
 from hookbox.flows.standstill import Standstill
@@ -62,6 +63,7 @@ class Runtime:
         self.worker: Worker
         self.decisions: Decisions
         self.standstill: Standstill
+        self.retention: Retention
         self.seal: Seal
         self.token: str  # what callers of the private port show
         self._tasks: list[asyncio.Task[None]] = []
@@ -108,10 +110,12 @@ class Runtime:
         )
         self.decisions = Decisions(self.writer, self.clock, self._wake_all)
         self.standstill = Standstill(self.writer, self.worker.turning, self.settings.state)
+        self.retention = Retention(self.writer, self.clock, self.worker.turning)
         await self._adopt(self.settings)
         await self.probes.resume()
         self._working = asyncio.create_task(self.worker.run(), name="worker")
         self._tasks.append(asyncio.create_task(self.tally.run(), name="tally"))
+        self._tasks.append(asyncio.create_task(self.retention.run(), name="retention"))
         for task in (self._working, *self._tasks, self.writer.owner):
             task.add_done_callback(self._ended)
 
@@ -151,6 +155,7 @@ class Runtime:
         self.sources.replace(await self.writer.write(work))
         self.settings = settings
         self.worker.budget = assembly.budget(settings)
+        self.retention.ages = assembly.ages(settings)
         for task in self.outbox.adopt(self._lanes()):
             task.add_done_callback(self._lane_ended)
         self.worker.wake()

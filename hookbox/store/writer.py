@@ -18,12 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hookbox.clock import Clock
-from hookbox.errors import (
-    HookboxError,
-    Overloaded,
-    StoreError,
-    StoreRejected,
-)
+from hookbox.errors import HookboxError, Overloaded, StoreError, StoreRejected
 from hookbox.model import Admission
 from hookbox.store import admissions
 from hookbox.store.channel import Channel
@@ -113,6 +108,13 @@ class Writer:
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction of its own; its result after COMMIT. Raises StoreError."""
+        return await self._ask(partial(in_transaction, work=work))
+
+    async def fold(self) -> bool:
+        """Fold the WAL and empty it; False when a reader is in the way. Raises StoreError."""
+        return await self._ask(self._channel.emptied)
+
+    async def _ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self.trouble is not None:
             raise self.trouble
         if self._owner is None or self._owner.done():
@@ -121,6 +123,10 @@ class Writer:
         self._works.append(Work(work, answer))
         self._wanted.set()
         return await answer
+
+    def wrote(self, rows: int) -> None:
+        """A transaction changed so many rows, which is far more than most do."""
+        self._channel.note(rows, 0)
 
     @property
     def quiet_for_s(self) -> float:
@@ -251,7 +257,7 @@ class Writer:
         if work.answer.cancelled():
             return
         try:
-            result = await self._channel.run(partial(in_transaction, work=work.run))
+            result = await self._channel.run(work.run)
         except sqlite3.Error as error:
             work.fail(translated(error))
             await self._after(error)
@@ -284,8 +290,6 @@ class Writer:
 
 
 def _sum(parts: Sequence[Admission]) -> Admission:
-    if len(parts) == 1:
-        return parts[0]
     return Admission(
         new=sum(part.new for part in parts),
         duplicate=sum(part.duplicate for part in parts),
