@@ -31,6 +31,7 @@ COMMANDS = {
     "suppressions": "Who must not be mailed: check, list, import, add, lift",
     "refusals": "Who was turned away, and why",
     "stats": "Each source in one line",
+    "purge": "Let go now of what was kept for long enough",
     "rebuild": "Work statuses and suppressions out anew from what is stored",
     "token": "What programs show at the private port",
 }

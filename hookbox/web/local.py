@@ -22,6 +22,7 @@ from hookbox.web.answers import answers
 from hookbox.web.decisions import decision_actions, rebuild_actions
 from hookbox.web.guards import by_socket, socket_only
 from hookbox.web.outbox import outbox_actions, replays
+from hookbox.web.retention import retention_actions
 
 log = logging.getLogger("hookbox.local")
 
@@ -112,6 +113,7 @@ def _control(runtime: Runtime) -> BaseRouteHandler:
         **decision_actions(runtime),
         **rebuild_actions(runtime),
         **outbox_actions(runtime),
+        **retention_actions(runtime),
     }
 
     @post("/v1/control/{action:str}", guards=[socket_only], status_code=200)
