@@ -14,10 +14,7 @@ from hookbox.flows.pollers import Pollers
 from hookbox.flows.sources import Sources
 from hookbox.net import Net
 from hookbox.settings import Settings
-from hookbox.store import database, schema
-from hookbox.store.lock import Lock
-from hookbox.store.state import prepare_state
-from hookbox.store.writer import Writer
+from hookbox.store.alone import writer_alone
 
 
 @asynccontextmanager
@@ -25,22 +22,9 @@ async def pollers_alone(settings: Settings, name: str, clock: Clock) -> AsyncIte
     """The poller of one source, which asks when it is told to. Raises StoreBusy while a server
     runs, ConfigError and StoreError.
     """
-    prepare_state(settings.state)
-    lock = Lock(settings.state)
-    lock.acquire()
-    try:
-        path = settings.state / database.FILE_NAME
-        schema.prepare(path)
-        writer = Writer(path, clock)
-        await writer.start()
-        try:
-            providers = assembly.providers_of(settings)
-            remember = partial(assembly.remember, providers=providers, now=clock.now())
-            sources = Sources()
-            ids = await writer.write(remember)
-            sources.replace(assembly.reading_sources(settings, ids, polling=name))
-            yield Pollers(writer, Net(), sources, clock, lambda: None)
-        finally:
-            await writer.stop()
-    finally:
-        lock.release()
+    async with writer_alone(settings.state, clock) as writer:
+        providers = assembly.providers_of(settings)
+        ids = await writer.write(partial(assembly.remember, providers=providers, now=clock.now()))
+        sources = Sources()
+        sources.replace(assembly.reading_sources(settings, ids, polling=name))
+        yield Pollers(writer, Net(), sources, clock, lambda: None)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from hookbox import onward
 from hookbox.errors import ConfigError
 from hookbox.flows.polling import Polling
+from hookbox.flows.retain import Ages
 from hookbox.flows.sources import Source
 from hookbox.model import Slot
 from hookbox.polled import fed, polled
@@ -96,6 +97,11 @@ def budget(settings: Settings) -> Budget:
     """The transient budget in force."""
     chosen = settings.suppression
     return Budget(messages=chosen.transient_budget, window_ms=chosen.transient_window_s * 1000)
+
+
+def ages(settings: Settings) -> Ages:
+    """How long what is kept."""
+    return Ages(bodies_s=settings.retention.bodies_s, keys_s=settings.retention.keys_s)
 
 
 def _live(settings: Settings, chosen: SourceSettings, source_id: int, sealed: Sealed) -> Source:

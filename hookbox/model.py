@@ -5,7 +5,7 @@ end in `_at`; durations end in `_s` or `_ms`; sizes in `_bytes` or `_max`. Recor
 are built by keyword.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 
@@ -214,6 +214,17 @@ class Admission:
     conflicting: int = 0
     quarantined: int = 0
     token_reused: bool = False
+
+    @classmethod
+    def of(cls, parts: "Sequence[Admission]") -> "Admission":
+        """What became of a delivery that was stored in parts."""
+        return cls(
+            new=sum(part.new for part in parts),
+            duplicate=sum(part.duplicate for part in parts),
+            conflicting=sum(part.conflicting for part in parts),
+            quarantined=sum(part.quarantined for part in parts),
+            token_reused=any(part.token_reused for part in parts),
+        )
 
 
 class Verdict(Enum):

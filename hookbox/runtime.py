@@ -26,6 +26,7 @@ from hookbox.flows.outbox import Outbox
 from hookbox.flows.pollers import Pollers
 from hookbox.flows.probe import Probes
 from hookbox.flows.receive import Receiver
+from hookbox.flows.retain import Retention
 from hookbox.flows.simulate import Simulations
 from hookbox.flows.sources import Source, Sources
 from hookbox.flows.standstill import Standstill
@@ -70,6 +71,7 @@ class Runtime:
         self.worker: Worker
         self.decisions: Decisions
         self.standstill: Standstill
+        self.retention: Retention
         self.seal: Seal
         self.token: str  # what callers of the private port show
         self._tasks: list[asyncio.Task[None]] = []
@@ -138,12 +140,14 @@ class Runtime:
         )
         self.decisions = Decisions(self.writer, self.clock, self._wake_all)
         self.standstill = Standstill(self.writer, self.worker.turning, self.settings.state)
+        self.retention = Retention(self.writer, self.clock, self.worker.turning)
         await self.heartbeat.start()
         await self._adopt(self.settings)
         await self.probes.resume()
         self._working = asyncio.create_task(self.worker.run(), name="worker")
         self._tasks.append(asyncio.create_task(self.tally.run(), name="tally"))
         self._tasks.append(asyncio.create_task(self.heartbeat.run(), name="heartbeat"))
+        self._tasks.append(asyncio.create_task(self.retention.run(), name="retention"))
         for task in (self._working, *self._tasks, self.writer.owner):
             task.add_done_callback(self._ended)
 
@@ -195,6 +199,7 @@ class Runtime:
         self.settings = settings
         self.worker.budget = assembly.budget(settings)
         self.worker.routes = [outlet.route for outlet in self._outlets.values()]
+        self.retention.ages = assembly.ages(settings)
         for task in self.outbox.adopt(self._lanes()):
             task.add_done_callback(self._lane_ended)
         # Only now does nobody queue anything for a destination that is gone.

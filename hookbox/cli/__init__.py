@@ -32,6 +32,7 @@ COMMANDS = {
     "poll": "Ask a sender for what its webhooks did not bring",
     "refusals": "Who was turned away, and why",
     "stats": "Each source in one line",
+    "purge": "Let go now of what was kept for long enough",
     "rebuild": "Work statuses and suppressions out anew from what is stored",
     "once": "Run a command whose effect must not happen twice",
     "backup": "Put the database into one file, with the server running or not",

@@ -63,6 +63,14 @@ def span(seconds: float) -> str:
     return f"{int(seconds)} s"
 
 
+def amount(size: float) -> str:
+    """A number of bytes, as exact as one can feel: `312 bytes`, `4 KB`, `1.2 GB`."""
+    for unit, length in (("GB", 1e9), ("MB", 1e6)):
+        if size >= length:
+            return f"{size / length:.1f} {unit}"
+    return f"{size / 1e3:.0f} KB" if size >= 1e3 else f"{int(size)} bytes"
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a table: its title, the field it shows and how.

@@ -14,7 +14,7 @@ from hookbox.flows.sources import Source
 from hookbox.model import Notification, StoredEvent
 from hookbox.rules.folding import folded
 from hookbox.rules.suppression import Budget
-from hookbox.store import differences, events, history, ledger, notifications, order
+from hookbox.store import differences, events, history, ledger, notifications, order, settled
 from hookbox.store.connections import Transaction, in_transaction
 from hookbox.store.decisions import Verb
 from hookbox.store.differences import Difference
@@ -67,7 +67,12 @@ class Rebuild:
         self._compared = False
         self._touched: set[str] = set()
         self._replayed: set[int] = set()
-        in_transaction(fresh, lambda _: history.carry_statuses(live, fresh, self._source_ids))
+        self._counts_from = settled.counts_from(live)
+        in_transaction(fresh, self._begin)
+
+    def _begin(self, fresh: Transaction) -> None:
+        settled.note(self._live, fresh)
+        history.carry_statuses(self._live, fresh, self._source_ids)
 
     def follow(self, told: Callable[[int], None] = lambda place: None) -> int:
         """Take all that happened up to now; how many steps that were. `told` hears of each place
@@ -84,18 +89,25 @@ class Rebuild:
 
     def compare(self) -> None:
         """Look at everything. What changes while that goes on is looked at by `compare_again`."""
-        in_transaction(
-            self._fresh,
-            lambda _: history.carry_causes(self._live, self._fresh, self._source_ids),
-        )
+        in_transaction(self._fresh, self._end)
         self._compared = True
         self._touched.clear()
         self._replayed.clear()
         found = differences.everywhere(self._live, self._fresh, self._source_ids)
         self.outcome.differences = list(found)
 
+    def _end(self, fresh: Transaction) -> None:
+        counted_from = 0
+        if self._counts_from is not None:
+            counted_from = self._counts_from + self._budget.window_ms
+        history.carry_causes(self._live, fresh, self._source_ids, counted_from)
+
     def compare_again(self) -> None:
-        """Look at what has changed since, and at how the stories of those concerned are told."""
+        """Look at what has changed since, and at how the stories of those concerned are told.
+
+        Raises OperatorError when retention took events meanwhile.
+        """
+        settled.check_same(self._live, self._fresh)
         replayed = sorted(self._replayed)
         self._look_again_at(replayed)
         self._touched |= _addresses(notifications.written(self._live, replayed))
@@ -120,7 +132,8 @@ class Rebuild:
                 continue
             found = [step.event_id for step in group if step.event_id in said]
             history.stub(self._fresh, [stored[event_id] for event_id in found])
-            ledger.append(self._fresh, [said[event_id] for event_id in found], self._budget)
+            applied = [said[event_id] for event_id in found]
+            ledger.append(self._fresh, applied, self._budget, self._counts_from)
         if self._compared:
             self._touched |= _addresses(notifications.written(self._fresh, event_ids))
         self._look_again_at(event_ids)

@@ -66,6 +66,10 @@ class Channel:
         """The housekeeping that cannot wait, after each commit."""
         return await self._checkpoints.when_busy(self._open_one)
 
+    def emptied(self, connection: sqlite3.Connection) -> bool:
+        """Fold the WAL and empty it; False when a reader is in the way. On its own thread."""
+        return self._checkpoints.emptied(connection)
+
     async def when_idle(self) -> float | None:
         """The housekeeping that can; the seconds until more of it is due."""
         return await self._checkpoints.when_idle(self._open_one)

@@ -77,16 +77,16 @@ class Checkpoints:
 
     async def truncate(self, connection: WriterConnection) -> bool:
         """Fold everything into the database, empty the WAL; False when a reader is in the way."""
+        return await connection.run(self.emptied)
 
-        def checkpoint(raw: sqlite3.Connection) -> bool:
-            raw.execute(f"PRAGMA busy_timeout = {TRUNCATE_BUSY_MS}")
-            try:
-                (busy, _, _) = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            finally:
-                raw.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-            return not busy
-
-        if not await connection.run(checkpoint):
+    def emptied(self, raw: sqlite3.Connection) -> bool:
+        """The same, on the connection's thread."""
+        raw.execute(f"PRAGMA busy_timeout = {TRUNCATE_BUSY_MS}")
+        try:
+            (busy, _, _) = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            raw.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        if busy:
             return False
         self._pages = 0
         self._written_at = None

@@ -68,7 +68,7 @@ VALUES (?, ?, ?, zeroblob(32), 0, '', 0)
 STATUSES = """
 SELECT
   t.source_id, t.message_id, t.recipient, t.shown, t.rank, t.kind, t.bounce_class, t.status_at,
-  t.event_id, NOT EXISTS (SELECT 1 FROM event WHERE id = t.event_id) AS gone
+  t.event_id, t.settled, NOT EXISTS (SELECT 1 FROM event WHERE id = t.event_id) AS gone
 FROM status AS t
 WHERE (t.source_id, t.message_id, t.recipient) > (:source_id, :message_id, :recipient)
 ORDER BY t.source_id, t.message_id, t.recipient LIMIT :limit
@@ -169,23 +169,36 @@ def statuses(ledger: Transaction) -> Iterator[Row]:
 
 
 def carry_statuses(live: Transaction, fresh: Transaction, source_ids: Collection[int]) -> None:
-    """Begin with the statuses that no event can tell again."""
-    facts = (
-        tuple(row)[:-1]
-        for row in statuses(live)
-        if row["gone"] or row["source_id"] not in source_ids
-    )
-    fresh.executemany(COPY_STATUS, facts)
+    """Begin with the statuses that no event can tell again, and with how far events that are gone
+    had brought the others.
+    """
+    fresh.executemany(COPY_STATUS, _carried(live, source_ids))
 
 
-def carry_causes(live: Transaction, fresh: Transaction, source_ids: Collection[int]) -> None:
-    """End with the causes that no event can tell again."""
+def _carried(live: Transaction, source_ids: Collection[int]) -> Iterator[tuple[object, ...]]:
+    for row in statuses(live):
+        key = (row["source_id"], row["message_id"], row["recipient"], row["shown"])
+        if row["gone"] or row["source_id"] not in source_ids:
+            told = (row["rank"], row["kind"], row["bounce_class"], row["status_at"])
+            yield (*key, *told, row["event_id"])
+        elif row["settled"] is not None:
+            yield (*key, *json.loads(row["settled"]))
+
+
+def carry_causes(
+    live: Transaction, fresh: Transaction, source_ids: Collection[int], counted_from: int
+) -> None:
+    """End with the causes that no event can tell again. `counted_from`: what was suppressed before
+    then by the number of soft bounces stands, since those that counted are not all there.
+    """
     (last,) = live.execute(LAST_SUPPRESSION).fetchone()
     for after in range(0, last, PAGE):
         rows = [
             row
             for row in live.execute(CAUSES, {"after": after, "limit": PAGE})
-            if row["gone"] or row["source_id"] not in source_ids
+            if row["gone"]
+            or row["source_id"] not in source_ids
+            or (row["reason"] == Cause.TRANSIENT_BUDGET and row["since"] <= counted_from)
         ]
         ratchet = Ratchet(fresh, [row["address"] for row in rows])
         for row in rows:

@@ -63,14 +63,21 @@ class _Line:
         return self.status is not None and self.status.rank == SOFT_RANK
 
 
-def append(transaction: Transaction, applied: Sequence[Applied], budget: Budget) -> None:
-    """Write down what the events say, with all its consequences."""
+def append(
+    transaction: Transaction,
+    applied: Sequence[Applied],
+    budget: Budget,
+    counts_from: int | None = None,
+) -> None:
+    """Write down what the events say, with all its consequences. `counts_from`: soft bounces up to
+    then are not counted.
+    """
     lines = [_line(entry, each) for entry in applied for each in entry.notifications]
     _find_repeats(transaction, lines)
     for batch in _independent([line for line in lines if line.claims is not False]):
         softened = _advance(transaction, batch)
         _suppress(transaction, batch)
-        _charge(transaction, softened, budget)
+        _charge(transaction, softened, budget, counts_from)
     event_ids = [entry.event_id for entry in applied]
     notifications.write(transaction, event_ids, [_told(line) for line in lines])
     places = order.places(transaction, len(applied))
@@ -212,7 +219,10 @@ def _suppress(transaction: Transaction, lines: Sequence[_Line]) -> None:
 
 
 def _charge(
-    transaction: Transaction, softened: Mapping[tuple[str, str], _Line], budget: Budget
+    transaction: Transaction,
+    softened: Mapping[tuple[str, str], _Line],
+    budget: Budget,
+    counts_from: int | None,
 ) -> None:
     """Addresses for which one more message has ended in a soft bounce."""
     if not softened:
@@ -224,7 +234,9 @@ def _charge(
         if address not in times:
             continue  # the same batch told that the message was delivered after all
         lifted_at = ratchet.standing(address, scope).lifted_at
-        soft_at = [at for at in times[address].soft_at if holds(at, lifted_at)]
+        soft_at = [
+            at for at in times[address].soft_at if holds(at, lifted_at) and holds(at, counts_from)
+        ]
         spent_at = budget_spent(soft_at, times[address].delivered_at, budget)
         if spent_at is not None:
             _count(ratchet, line, address, Cause.TRANSIENT_BUDGET, spent_at)

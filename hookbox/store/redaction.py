@@ -32,6 +32,7 @@ KEPT = {
     "gap": ("reason",),
     "job": ("target", "state", "last_outcome"),
     "job_turn": ("target",),
+    "kept_longer": ("stage",),
     "lane": ("target", "last_failure"),
     "notification": (
         "kind", "bounce_class", "reject_reason", "time_source", "scope", "effect",
@@ -49,7 +50,7 @@ KEPT = {
 ADDRESSES = ("recipient", "address", "shown")  # one word for all spellings of one
 GONE = ("secret",)  # sealed, and still nobody's business
 # What is read as JSON wherever it is shown, and must still be that.
-EMPTIED = {"headers": "'{}'", "candidates": "NULL"}
+EMPTIED = {"headers": "'{}'", "candidates": "NULL", "settled": "NULL"}
 
 COLUMNS = """
 SELECT name, type, "notnull" OR pk > 0 AS needed FROM pragma_table_info(:table)

@@ -20,13 +20,17 @@ CROSS JOIN status AS t
   AND t.message_id = json_extract(wanted.value, '$[1]')
   AND t.recipient = json_extract(wanted.value, '$[2]')
 """
+# What rested on an event that is gone is kept as far as it had come.
 SAVE_STATUS = """
 INSERT INTO status
   (source_id, message_id, recipient, shown, rank, kind, bounce_class, status_at, event_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (source_id, message_id, recipient) DO UPDATE
 SET rank = excluded.rank, kind = excluded.kind, bounce_class = excluded.bounce_class,
-  status_at = excluded.status_at, event_id = excluded.event_id
+  status_at = excluded.status_at, event_id = excluded.event_id, settled = CASE
+    WHEN EXISTS (SELECT 1 FROM event WHERE id = status.event_id) THEN settled
+    ELSE json_array(rank, kind, bounce_class, status_at, event_id)
+  END
 """
 SOFT_TIMES = f"""
 SELECT recipient, status_at FROM status

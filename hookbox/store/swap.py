@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from hookbox.errors import OperatorError
-from hookbox.store import decisions, order, scratch
+from hookbox.store import decisions, order, scratch, settled
 from hookbox.store.connections import Row, Transaction
 from hookbox.store.decisions import Verb, Word
 from hookbox.store.differences import Difference, What
@@ -107,6 +107,7 @@ def swap(transaction: Transaction, path: Path, position: int, word: Word) -> int
         raise OperatorError(MOVED)
     decisions.record(transaction, Verb.REBUILD, word)
     with scratch.opened(path) as fresh:
+        settled.check_same(transaction, fresh)
         noted = fresh.execute(NOTED).fetchall()
         # What events said first: two of them may have changed places in what counts as told first.
         event_ids = [int(row["key"]) for row in noted if row["what"] == EVENT]

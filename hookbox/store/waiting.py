@@ -52,7 +52,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Work:
-    """A transaction that somebody else wrote, and who waits for its result."""
+    """What somebody else wants done on the connection, and who waits for its result."""
 
     run: Callable[[Transaction], Any]
     answer: asyncio.Future[Any]

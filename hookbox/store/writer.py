@@ -107,13 +107,20 @@ class Writer:
         if len(entries) == 1:
             return await entries[0].answer
         try:
-            return _sum([await entry.answer for entry in entries])
+            return Admission.of([await entry.answer for entry in entries])
         finally:
             for entry in entries:  # who went away, or whose first chunk failed, waits for none
                 entry.answer.cancel()
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction of its own; its result after COMMIT. Raises StoreError."""
+        return await self._ask(partial(in_transaction, work=work))
+
+    async def fold(self) -> bool:
+        """Fold the WAL and empty it; False when a reader is in the way. Raises StoreError."""
+        return await self._ask(self._channel.emptied)
+
+    async def _ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self.trouble is not None:
             raise self.trouble
         if self._owner is None or self._owner.done():
@@ -122,6 +129,10 @@ class Writer:
         self._works.append(Work(work, answer))
         self._wanted.set()
         return await answer
+
+    def wrote(self, rows: int) -> None:
+        """A transaction changed so many rows, which is far more than most do."""
+        self._channel.note(rows, 0)
 
     @property
     def quiet_for_s(self) -> float:
@@ -238,7 +249,7 @@ class Writer:
                 raise  # the disk's fault, or a lock's: the sender comes back
             log.error("delivery unstorable pieces=%d error=%r", proposal.rows, error)
         if proposal.rows > 1:
-            return _sum([await self._admit_alone(piece) for piece in proposal.pieces()])
+            return Admission.of([await self._admit_alone(piece) for piece in proposal.pieces()])
         return await self._channel.run(self._admitting(proposal.as_rotten(UNSTORABLE)))
 
     def _admitting(self, proposal: Proposal) -> Callable[[sqlite3.Connection], Admission]:
@@ -252,7 +263,7 @@ class Writer:
         if work.answer.cancelled():
             return
         try:
-            result = await self._channel.run(partial(in_transaction, work=work.run))
+            result = await self._channel.run(work.run)
         except sqlite3.Error as error:
             work.fail(translated(error))
             await self._after(error)
@@ -282,15 +293,3 @@ class Writer:
         self._room.fail_all(cause)
         while self._works:
             self._works.popleft().fail(cause)
-
-
-def _sum(parts: Sequence[Admission]) -> Admission:
-    if len(parts) == 1:
-        return parts[0]
-    return Admission(
-        new=sum(part.new for part in parts),
-        duplicate=sum(part.duplicate for part in parts),
-        conflicting=sum(part.conflicting for part in parts),
-        quarantined=sum(part.quarantined for part in parts),
-        token_reused=any(part.token_reused for part in parts),
-    )

@@ -26,6 +26,7 @@ from hookbox.web.feed import feed_doors
 from hookbox.web.guards import by_socket, socket_only
 from hookbox.web.outbox import outbox_actions, replays
 from hookbox.web.polling import poll_actions
+from hookbox.web.retention import retention_actions
 
 log = logging.getLogger("hookbox.local")
 
@@ -126,6 +127,7 @@ def _control(runtime: Runtime) -> BaseRouteHandler:
         **outbox_actions(runtime),
         **effect_actions(runtime),
         **poll_actions(runtime),
+        **retention_actions(runtime),
     }
 
     @post("/v1/control/{action:str}", guards=[socket_only], status_code=200)

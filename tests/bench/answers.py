@@ -129,7 +129,7 @@ def drain(rig: Rig, _: Path) -> Iterator[Floor]:
     """A backlog, worked off by a box that has nothing else to do."""
     state = backlog_state(rig.scratch / "backlog", BACKLOG)
     with _serving(rig, state):
-        rate = _drained(state)
+        rate = drained(state)
     yield Floor(
         name="backlog worked off (events/s)", measured=rate, bound=DRAIN_MIN_PER_S, least=True
     )
@@ -229,7 +229,7 @@ def _turn_pages(connection: http.client.HTTPConnection, asked: str) -> list[floa
     return took
 
 
-def _drained(state: Path) -> float:
+def drained(state: Path) -> float:
     """Events a second, from the first look that shows progress to the last event."""
     begun, first = time.perf_counter(), _pending(state)
     while left := _pending(state):

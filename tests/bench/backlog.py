@@ -60,14 +60,14 @@ def suppressed_state(cache: Path, size: int) -> Path:
     return folder
 
 
-def backlog_state(folder: Path, size: int) -> Path:
-    """A state folder with so many events that nobody has worked on yet."""
+def backlog_state(folder: Path, size: int, *, ago_s: float = 0) -> Path:
+    """A state folder with so many events, received so long ago, that nobody has worked on yet."""
     made = _empty(folder)
     chance = random.Random(7)
     with database.exclusive(made) as run:
         source_id = run(lambda t: sources.remember(t, {"std": "standardwebhooks"}))["std"]
         for start in range(0, size, CHUNK):
-            proposals = list(_proposals(source_id, start, size, chance))
+            proposals = list(_proposals(source_id, start, size, chance, ago_s))
             run(lambda t, proposals=proposals: _admit(t, proposals))
     return made
 
@@ -130,14 +130,16 @@ def _admit(transaction: Transaction, proposals: list[Proposal]) -> None:
     admissions.admit(transaction, proposals, Ids(), round(time.time() * 1000))
 
 
-def _proposals(source_id: int, start: int, size: int, chance: random.Random) -> Iterator[Proposal]:
+def _proposals(
+    source_id: int, start: int, size: int, chance: random.Random, ago_s: float
+) -> Iterator[Proposal]:
     for number in range(start, min(start + CHUNK, size)):
         kind, bounce = KINDS[chance.randrange(len(KINDS))]
         message = chance.randrange(int(size * MESSAGES_PER_EVENT))
         body = _body(number, kind, bounce, message)
         delivery = DeliveryRow(
             source_id=source_id,
-            received_at=round(time.time() * 1000),
+            received_at=round((time.time() - ago_s) * 1000),
             signed_at=None,
             via=Via.WEBHOOK,
             verified_by="current",

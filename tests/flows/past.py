@@ -74,6 +74,7 @@ class Box:
 
     def __init__(self, state: Path, budget: Budget | None = None) -> None:
         self.state, self.budget = state, budget or Budget()
+        self.received_at = NOW + 400 * DAY  # of whatever arrives next
         names = self.run(lambda t: sources.remember(t, {"a": "test", "b": "test"}))
         plain = Source(
             name="a",
@@ -121,7 +122,7 @@ class Box:
             transaction.execute(
                 "INSERT INTO delivery (id, source_id, received_at, via, verified_by, remote,"
                 " headers, is_text, body) VALUES (?, ?, ?, 'webhook', 'current', '', '{}', 1, ?)",
-                (event_id, source_id, NOW + 400 * DAY, content(told)),
+                (event_id, source_id, self.received_at, content(told)),
             )
             transaction.execute(
                 "INSERT INTO event (id, source_id, key, digest, delivery_id, raw_kind, synthesised)"

@@ -177,7 +177,8 @@ INSERT INTO refusal VALUES (1, 'stale', 1, 1, 0.5, '{CANARY}');
 INSERT INTO secret VALUES ('source.std', 'current', {BLOB}, 1);
 INSERT INTO secret_use VALUES (1, 'current', 1, 1);
 INSERT INTO status VALUES
-  (1, '{CANARY}', '{CANARY}@x.org', '{CANARY.title()}@x.org', 1, 'bounced', 'hard', 1, 9);
+  (1, '{CANARY}', '{CANARY}@x.org', '{CANARY.title()}@x.org', 1, 'bounced', 'hard', 1, 9, '[]');
+INSERT INTO kept_longer VALUES ('bodies', 9);
 INSERT INTO decision VALUES (1, 'lift', 1, '{CANARY}', '{CANARY}', '{CANARY}@x.org', '', 9);
 INSERT INTO suppression VALUES
   (1, '{CANARY}@x.org', '', '{CANARY}@x.org', 'complaint', 1, 9, 1, 1);

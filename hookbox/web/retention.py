@@ -1,0 +1,22 @@
+"""What commands ask of the running server about what it keeps. Only through the socket."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from hookbox.runtime import Runtime
+
+Fields = dict[str, Any]
+Action = Callable[[Fields], Awaitable[Fields]]
+
+SLICE_MAX_S = 5.0  # the command waits for ten
+
+
+def retention_actions(runtime: Runtime) -> dict[str, Action]:
+    """Action name -> what it does."""
+
+    async def purge(fields: Fields) -> Fields:
+        seconds = min(SLICE_MAX_S, float(fields["seconds"]))
+        took, done = await runtime.retention.purge_some(seconds)
+        return {"took": dict(took), "done": done}
+
+    return {"retention.purge": purge}
