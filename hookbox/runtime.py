@@ -18,6 +18,7 @@ from hookbox.errors import OperatorError
 from hookbox.flows import confirm, settlement
 from hookbox.flows.certificates import Certificates
 from hookbox.flows.decisions import Decisions
+from hookbox.flows.erase import Erasures
 from hookbox.flows.lane import Lane
 from hookbox.flows.outbox import Outbox
 from hookbox.flows.probe import Probes
@@ -33,7 +34,7 @@ from hookbox.model import Kind, Slot
 from hookbox.net import Net
 from hookbox.providers.contract import Provider, Signed
 from hookbox.settings import Settings
-from hookbox.store import bearer, database, quarantine, schema, secrets, sources
+from hookbox.store import bearer, database, schema, secrets, sources
 from hookbox.store.connections import Transaction
 from hookbox.store.lock import Lock
 from hookbox.store.reader import Reader
@@ -64,6 +65,7 @@ class Runtime:
         self.decisions: Decisions
         self.standstill: Standstill
         self.retention: Retention
+        self.erasures: Erasures
         self.seal: Seal
         self.token: str  # what callers of the private port show
         self._tasks: list[asyncio.Task[None]] = []
@@ -108,9 +110,12 @@ class Runtime:
         self.receiver = Receiver(
             self.writer, self.tally, self.certificates, self.probes, self.clock, self._wake
         )
-        self.decisions = Decisions(self.writer, self.clock, self._wake_all)
+        path, turning = self.settings.state / database.FILE_NAME, self.worker.turning
+        self.erasures = Erasures(self.writer, path, self.seal, self.clock, turning)
+        await self.erasures.start()
+        self.decisions = Decisions(self.writer, self.clock, self._wake_all, self.erasures)
         self.standstill = Standstill(self.writer, self.worker.turning, self.settings.state)
-        self.retention = Retention(self.writer, self.clock, self.worker.turning)
+        self.retention = Retention(self.writer, self.clock, turning)
         await self._adopt(self.settings)
         await self.probes.resume()
         self._working = asyncio.create_task(self.worker.run(), name="worker")
@@ -289,10 +294,3 @@ class Runtime:
         )
         self.worker.wake()
         return told
-
-    async def discard_quarantined(self, entry_id: int, reason: str) -> None:
-        """Close a quarantined thing without effect."""
-        now = self.clock.now()
-        await self.writer.write(
-            partial(quarantine.discard, entry_id=entry_id, reason=reason, now=now)
-        )

@@ -61,9 +61,11 @@ def flush(box: Box) -> bool:
         return True
 
 
-def ask(state: Path, action: str, fields: Fields) -> Fields | None:
+def ask(
+    state: Path, action: str, fields: Fields, patience_s: float = ANSWER_MAX_S
+) -> Fields | None:
     """What the running server answers; None when none runs. Raises what it raised."""
-    connection = SocketConnection(state / SOCKET_NAME, ANSWER_MAX_S)
+    connection = SocketConnection(state / SOCKET_NAME, patience_s)
     try:
         connection.request(
             "POST",
