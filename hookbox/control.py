@@ -9,7 +9,7 @@ from hookbox.flows.sources import Source
 from hookbox.model import Kind, Slot
 from hookbox.providers.contract import Provider, Signed
 from hookbox.runtime import Runtime
-from hookbox.store import bearer, quarantine, secrets
+from hookbox.store import bearer, secrets
 
 
 class Control:
@@ -75,13 +75,6 @@ class Control:
         )
         self._runtime.worker.wake()
         return told
-
-    async def discard_quarantined(self, entry_id: int, reason: str) -> None:
-        """Close a quarantined thing without effect."""
-        now = self._runtime.clock.now()
-        await self._runtime.writer.write(
-            partial(quarantine.discard, entry_id=entry_id, reason=reason, now=now)
-        )
 
     def _source(self, name: str) -> Source:
         source = self._runtime.sources.get(name)

@@ -18,6 +18,7 @@ from hookbox.errors import StoreBusy
 from hookbox.flows import confirm, forward, settlement
 from hookbox.flows.certificates import Certificates
 from hookbox.flows.decisions import Decisions
+from hookbox.flows.erase import Erasures
 from hookbox.flows.feed import Feed
 from hookbox.flows.forward import Outlet
 from hookbox.flows.heartbeat import Heartbeat
@@ -72,6 +73,7 @@ class Runtime:
         self.decisions: Decisions
         self.standstill: Standstill
         self.retention: Retention
+        self.erasures: Erasures
         self.seal: Seal
         self.token: str  # what callers of the private port show
         self._tasks: list[asyncio.Task[None]] = []
@@ -138,9 +140,12 @@ class Runtime:
             self._wake,
             self.pollers.in_order,
         )
-        self.decisions = Decisions(self.writer, self.clock, self._wake_all)
+        path, turning = self.settings.state / database.FILE_NAME, self.worker.turning
+        self.erasures = Erasures(self.writer, path, self.seal, self.clock, turning)
+        await self.erasures.start()
+        self.decisions = Decisions(self.writer, self.clock, self._wake_all, self.erasures)
         self.standstill = Standstill(self.writer, self.worker.turning, self.settings.state)
-        self.retention = Retention(self.writer, self.clock, self.worker.turning)
+        self.retention = Retention(self.writer, self.clock, turning)
         await self.heartbeat.start()
         await self._adopt(self.settings)
         await self.probes.resume()

@@ -7,10 +7,11 @@ import click
 from hookbox.cli import options, terminal
 from hookbox.cli.box import Box, check_source, pass_box
 from hookbox.cli.nouns import Noun
+from hookbox.cli.recipients_erase import erase_recipient
 from hookbox.cli.terminal import Column
 from hookbox.errors import OperatorError
 from hookbox.rules import lifecycle
-from hookbox.store import database, recipients, suppressions, views
+from hookbox.store import database, pseudonyms, recipients, secrets, suppressions, views
 from hookbox.store.recipients import RecipientFilter, Story
 from hookbox.store.suppressions import Verdict
 from hookbox.store.views import Line, Page
@@ -98,6 +99,9 @@ def list_recipients(box: Box, /, page: Page, as_json: bool, **asked: str | None)
     options.tell_of_more(found, page, by="event_id")
 
 
+command.add_command(erase_recipient)
+
+
 @command.command("show")
 @click.argument("address")
 @options.limit
@@ -111,8 +115,9 @@ def show_recipient(box: Box, address: str, limit: int, as_json: bool) -> None:
     """
     with database.reading(box.state) as transaction:
         story = recipients.story(transaction, address, limit)
-        [verdict] = suppressions.verdicts(transaction, [address])
-    if not story.known:
+        names = pseudonyms.known(transaction, lambda: secrets.load_seal(box.state))
+        [verdict] = suppressions.verdicts(transaction, [address], pseudonyms=names)
+    if not (story.known or verdict.suppressed):
         raise OperatorError(f"nothing is known about {address}; see: {box.hint('recipients list')}")
     if as_json:
         terminal.as_json([_line(story, verdict)])

@@ -8,7 +8,7 @@ import click
 
 from hookbox.cli import options, terminal
 from hookbox.cli.box import Box, pass_box
-from hookbox.store import database, suppressions, views
+from hookbox.store import database, pseudonyms, secrets, suppressions, views
 from hookbox.store.suppressions import CHUNK, NOT_AN_ADDRESS, Verdict
 
 DO_NOT_MAIL = 3  # told apart from every failure, so that a script can act on it
@@ -36,8 +36,9 @@ def check(
     asked = iter(addresses) if addresses not in ((), ("-",)) else _lines()
     exit_code = 0
     with database.reading(box.state) as transaction:
+        names = pseudonyms.known(transaction, lambda: secrets.load_seal(box.state))
         while chunk := list(itertools.islice(asked, CHUNK)):
-            found = suppressions.verdicts(transaction, chunk, scope)
+            found = suppressions.verdicts(transaction, chunk, scope, names)
             _show(found, as_json=as_json)
             exit_code = max(exit_code, *map(_exit_code, found))
     ctx.exit(exit_code)

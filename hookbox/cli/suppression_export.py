@@ -2,12 +2,13 @@
 
 import csv
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import click
 
 from hookbox.cli import options, terminal
 from hookbox.cli.box import Box, pass_box
+from hookbox.rules.mentions import PREFIX
 from hookbox.store import database, suppression_lists
 from hookbox.store.suppression_lists import SuppressionFilter
 from hookbox.store.views import Line
@@ -37,12 +38,25 @@ def export_suppressions(box: Box, scope: str | None, lifted: bool, as_json: bool
     hookbox suppressions export > suppressed.csv
     """
     wanted = SuppressionFilter(scope=scope)
+    erased = 0
+
+    def known(found: Iterable[Line]) -> Iterator[Line]:
+        """Those whose address is known; the name of an erased one means nothing elsewhere."""
+        nonlocal erased
+        for line in found:
+            if str(line["address"]).startswith(PREFIX):
+                erased += 1
+            else:
+                yield line
+
     with database.reading(box.state) as transaction:
-        found = suppression_lists.every(transaction, wanted, lifted=lifted)
+        found = known(suppression_lists.every(transaction, wanted, lifted=lifted))
         if as_json:
             terminal.as_json({name: line[name] for name in FIELDS} for line in found)
         else:
             _as_csv(found)
+    if erased:
+        terminal.say(f"{erased} left out: their addresses were erased, so only this box knows them")
 
 
 def _as_csv(found: Iterable[Line]) -> None:

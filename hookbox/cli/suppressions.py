@@ -13,7 +13,7 @@ from hookbox.cli.suppression_import import import_suppressions
 from hookbox.cli.terminal import Column
 from hookbox.rules.addresses import bare
 from hookbox.rules.suppression import Cause
-from hookbox.store import database, suppression_lists, suppressions
+from hookbox.store import database, pseudonyms, secrets, suppression_lists, suppressions
 from hookbox.store.connections import Transaction
 from hookbox.store.decisions import Verb
 from hookbox.store.suppression_lists import SuppressionFilter
@@ -130,7 +130,8 @@ def lift_suppression(box: Box, address: str, reason: str, scope: str | None) -> 
     word = person.word(box, reason)
 
     def lift(transaction: Transaction) -> door.Fields:
-        suppressions.lift(transaction, address, scope or "", word)
+        names = pseudonyms.known(transaction, lambda: secrets.load_seal(box.state))
+        suppressions.lift(transaction, address, scope or "", word, names)
         return {}
 
     fields = {"address": address, "scope": scope or "", "who": word.who, "reason": reason}

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from hookbox.clock import Clock
-from hookbox.store import outbox, reprocess, suppressions
+from hookbox.flows.erase import Erasures
+from hookbox.store import outbox, quarantine, reprocess, suppressions
 from hookbox.store.connections import Transaction
 from hookbox.store.decisions import Verb, Word
 from hookbox.store.reprocess import Replays
@@ -18,8 +19,11 @@ from hookbox.store.writer import Writer
 class Decisions:
     """Carries decisions out. `wake`: there is something new to apply."""
 
-    def __init__(self, writer: Writer, clock: Clock, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, writer: Writer, clock: Clock, wake: Callable[[], None], erasures: Erasures
+    ) -> None:
         self._writer, self._clock, self._wake = writer, clock, wake
+        self._erasures = erasures
 
     def word(self, who: str, reason: str) -> Word:
         """A person's word, given now."""
@@ -34,7 +38,20 @@ class Decisions:
     async def lift(self, address: str, scope: str, word: Word) -> None:
         """Take an address off the list. Raises OperatorError when it is not on it."""
         await self._writer.write(
-            partial(suppressions.lift, address=address, scope=scope, word=word)
+            partial(
+                suppressions.lift,
+                address=address,
+                scope=scope,
+                word=word,
+                pseudonyms=self._erasures.pseudonyms,
+            )
+        )
+
+    async def discard(self, entry_id: int, reason: str) -> None:
+        """Close a quarantined thing without effect. Raises OperatorError."""
+        now = self._clock.now()
+        await self._writer.write(
+            partial(quarantine.discard, entry_id=entry_id, reason=reason, now=now)
         )
 
     async def forget(self, source: str, key: str, word: Word) -> int:

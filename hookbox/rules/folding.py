@@ -6,6 +6,7 @@ who complained. Tags and dots stay, since only the receiving host knows what the
 letters of other scripts stay apart.
 """
 
+import contextlib
 import re
 import unicodedata
 
@@ -28,6 +29,19 @@ def folded(address: str) -> str:
 def meant(text: str) -> str:
     """The key of the address that a person asks about, who may write `Ann <ann@example.com>`."""
     return folded(bare(text) or text.strip())
+
+
+def spellings(key: str) -> set[str]:
+    """How the address of that key may be spelt, aside from the case of its letters."""
+    local, _, domain = key.rpartition("@")
+    domains, locals_ = {domain}, {local, f'"{local}"', unicodedata.normalize("NFD", local)}
+    if "xn--" in domain:
+        import idna
+
+        with contextlib.suppress(idna.IDNAError, UnicodeError):
+            shown = idna.decode(domain)
+            domains |= {shown, unicodedata.normalize("NFD", shown)}
+    return {f"{each}@{at}" for each in locals_ for at in domains}
 
 
 def _folded_domain(domain: str) -> str:

@@ -15,6 +15,7 @@ from hookbox.rules.suppression import Cause, Suppression
 from hookbox.store import decisions
 from hookbox.store.connections import Transaction
 from hookbox.store.decisions import Verb, Word
+from hookbox.store.pseudonyms import NONE, Pseudonyms
 from hookbox.store.ratchet import Ratchet
 
 # A primary key look-up for each address of the list, whatever else is suppressed.
@@ -29,6 +30,10 @@ ORDER BY p.since
 LIFT = """
 UPDATE suppression SET lift_id = :lift_id
 WHERE address = :address AND scope = :scope AND lift_id IS NULL
+"""
+
+STANDS = """
+SELECT 1 FROM suppression WHERE address = :address AND scope = :scope AND lift_id IS NULL
 """
 
 CHUNK = 5_000  # addresses a statement: measured to be as quick as any larger number
@@ -67,27 +72,31 @@ class Wanted:
 
 
 def verdicts(
-    transaction: Transaction, addresses: Sequence[str], scope: str | None = None
+    transaction: Transaction,
+    addresses: Sequence[str],
+    scope: str | None = None,
+    pseudonyms: Pseudonyms = NONE,
 ) -> list[Verdict]:
     """One verdict for each address, in order; `Ann <ann@example.com>` asks about what is in the
     brackets. Without `scope` every list counts, the careful answer; with one, that list and the
-    global one.
+    global one. `pseudonyms`: under which names those go that were erased.
     """
     found: list[Verdict] = []
     for at in range(0, len(addresses), CHUNK):
-        found += _verdicts(transaction, addresses[at : at + CHUNK], scope)
+        found += _verdicts(transaction, addresses[at : at + CHUNK], scope, pseudonyms)
     return found
 
 
 def _verdicts(
-    transaction: Transaction, addresses: Sequence[str], scope: str | None
+    transaction: Transaction, addresses: Sequence[str], scope: str | None, pseudonyms: Pseudonyms
 ) -> list[Verdict]:
     meant = [bare(address) for address in addresses]
     wanted = [folded(each or text) for each, text in zip(meant, addresses, strict=True)]
+    wanted += pseudonyms.of_all(wanted)
     place = {"addresses": json.dumps(wanted), "scope": scope}
     first: dict[int, Verdict] = {}
     for row in transaction.execute(VERDICTS, place):
-        position = row["position"]
+        position = row["position"] % len(addresses)
         first.setdefault(
             position,
             Verdict(
@@ -140,15 +149,26 @@ def _add(transaction: Transaction, wanted: Sequence[Wanted], verb: Verb, word: W
     return sum(each.startswith("suppressed") for each in told)
 
 
-def lift(transaction: Transaction, address: str, scope: str, word: Word) -> None:
-    """A person takes an address off the list. Only what happens after this suppresses it again.
+def lift(
+    transaction: Transaction,
+    address: str,
+    scope: str,
+    word: Word,
+    pseudonyms: Pseudonyms = NONE,
+) -> None:
+    """A person takes an address off the list, also one that was erased. Only what happens after
+    this suppresses it again.
 
     Raises OperatorError when it is not on the list.
     """
     key = meant(address)
-    lift_id = decisions.record(transaction, Verb.LIFT, word, address=key, scope=scope)
-    place = {"address": key, "scope": scope, "lift_id": lift_id}
-    if transaction.execute(LIFT, place).rowcount < 1:
+    lifted = 0
+    for name in (key, *pseudonyms.of_all([key])):
+        if transaction.execute(STANDS, {"address": name, "scope": scope}).fetchone():
+            lift_id = decisions.record(transaction, Verb.LIFT, word, address=name, scope=scope)
+            place = {"address": name, "scope": scope, "lift_id": lift_id}
+            lifted += transaction.execute(LIFT, place).rowcount
+    if not lifted:
         where = f" in scope {scope!r}" if scope else ""
         raise OperatorError(
             f"{address} is not suppressed{where}; see: hookbox suppressions check {address}"

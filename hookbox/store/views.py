@@ -65,7 +65,7 @@ GROUP BY source, reason ORDER BY last_minute, source, reason
 """
 SECRETS = """
 SELECT owner, slot, strftime('%Y-%m-%dT%H:%M:%fZ', set_at / 1000.0, 'unixepoch') AS set_at
-FROM secret ORDER BY owner, slot
+FROM secret WHERE instr(owner, '.') ORDER BY owner, slot
 """
 SECRET_USES = """
 SELECT

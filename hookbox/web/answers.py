@@ -31,8 +31,9 @@ def answers(runtime: Runtime) -> list[BaseRouteHandler]:
     async def answer(addresses: list[str], scope: str | None) -> Fields:
         if not 0 < len(addresses) <= ADDRESSES_MAX:
             raise ValidationException(f"ask about 1 to {ADDRESSES_MAX} addresses at a time")
+        names = runtime.erasures.pseudonyms
         found = await runtime.reader.read(
-            lambda transaction: suppressions.verdicts(transaction, addresses, scope)
+            lambda transaction: suppressions.verdicts(transaction, addresses, scope, names)
         )
         return {"data": [_line(verdict) for verdict in found]}
 

@@ -180,7 +180,7 @@ def _actions(runtime: Runtime) -> dict[str, Action]:
         return {"told": await control.accept_quarantined(int(fields["id"]), unread=unread)}
 
     async def discard(fields: Fields) -> Fields:
-        await control.discard_quarantined(int(fields["id"]), str(fields["reason"]))
+        await runtime.decisions.discard(int(fields["id"]), str(fields["reason"]))
         return {}
 
     async def reload(_: Fields) -> Fields:

@@ -1,6 +1,7 @@
 """What commands ask of the running server about what it keeps. Only through the socket."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import Any
 
 from hookbox.runtime import Runtime
@@ -19,4 +20,8 @@ def retention_actions(runtime: Runtime) -> dict[str, Action]:
         took, done = await runtime.retention.purge_some(seconds)
         return {"took": dict(took), "done": done}
 
-    return {"retention.purge": purge}
+    async def erase(fields: Fields) -> Fields:
+        word = runtime.decisions.word(str(fields["who"]), str(fields["reason"]))
+        return asdict(await runtime.erasures.erase(str(fields["address"]), word))
+
+    return {"retention.purge": purge, "recipients.erase": erase}

@@ -178,6 +178,7 @@ INSERT INTO secret VALUES ('source.std', 'current', {BLOB}, 1);
 INSERT INTO secret_use VALUES (1, 'current', 1, 1);
 INSERT INTO status VALUES
   (1, '{CANARY}', '{CANARY}@x.org', '{CANARY.title()}@x.org', 1, 'bounced', 'hard', 1, 9, '[]');
+INSERT INTO erasure VALUES (1, 1, '{CANARY}', '{CANARY}', '{CANARY}');
 INSERT INTO kept_longer VALUES ('bodies', 9);
 INSERT INTO decision VALUES (1, 'lift', 1, '{CANARY}', '{CANARY}', '{CANARY}@x.org', '', 9);
 INSERT INTO suppression VALUES

@@ -15,3 +15,12 @@ CREATE INDEX notification_repeat ON notification (source_id, meaning) WHERE clai
 -- How far events that are gone had brought a status that rests on a later one: a JSON list of rank, kind, bounce class,
 -- time and event. Null where that is nothing, or is the status itself.
 ALTER TABLE status ADD COLUMN settled TEXT;
+
+-- Addresses that somebody had erased, by the names that they go by since: a hash with a key that is not in the database.
+CREATE TABLE erasure (
+  id INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL,
+  who TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  pseudonym TEXT NOT NULL
+) STRICT;
