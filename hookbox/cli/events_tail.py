@@ -1,6 +1,5 @@
 """`hookbox events tail`: events as they come in, over restarts of the server."""
 
-import asyncio
 import contextlib
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlencode
@@ -81,7 +80,7 @@ def _followed(box: Box, after: int | None, kinds: Sequence[str]) -> Iterator[Row
         if not lost:
             terminal.say(f"the server is gone; when it is back, this goes on after event {cursor}")
             lost = True
-        asyncio.run(box.clock.sleep(AGAIN_S))
+        box.pause(AGAIN_S)
 
 
 def _path(after: int | None, kinds: Sequence[str]) -> str:

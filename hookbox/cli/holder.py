@@ -78,10 +78,4 @@ class Holder:
             except (StoreError, Overloaded):
                 if self.box.clock.monotonic() >= deadline:
                     raise
-            _pause(self.box)
-
-
-def _pause(box: Box) -> None:
-    import asyncio  # 24 ms that hardly any command pays for
-
-    asyncio.run(box.clock.sleep(random.uniform(*PAUSES_S)))  # noqa: S311  (no secret)
+            self.box.pause(random.uniform(*PAUSES_S))  # noqa: S311  (no secret)

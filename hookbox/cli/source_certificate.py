@@ -2,11 +2,9 @@
 
 import click
 
-from hookbox import assembly
 from hookbox.cli import options, terminal
 from hookbox.cli.box import Box, chosen, pass_box
 from hookbox.errors import OperatorError
-from hookbox.flows.signer import KEY_FILE, make_local_signer
 
 
 @click.command("test-certificate")
@@ -21,6 +19,10 @@ def make_certificate(box: Box, source: str) -> None:
     \b
     hookbox source test-certificate ses-test
     """
+    # What builds sources is slow to load, and `hookbox source list` should not be.
+    from hookbox import assembly
+    from hookbox.flows.signer import KEY_FILE, make_local_signer
+
     settings = box.settings()
     provider = assembly.configured(chosen(settings, source), settings.server.public_url)
     if provider.certificate_url is None:

@@ -5,7 +5,7 @@ import click
 from hookbox.cli import door, options, terminal
 from hookbox.cli.box import Box, pass_box
 from hookbox.cli.terminal import Column
-from hookbox.flows.heartbeat import Verdict, verdicts
+from hookbox.flows.outages import Verdict, verdicts
 from hookbox.rules.losses import Loss
 from hookbox.store import database, polls, views
 from hookbox.store.connections import Transaction

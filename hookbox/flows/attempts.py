@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from hookbox.model import Attempt, Verdict
 from hookbox.rules import backoff
+from hookbox.rules.retry_after import RETRY_AFTER_MAX_S
 from hookbox.store import jobs, turns
 from hookbox.store.connections import Transaction
 from hookbox.store.jobs import Job, Lease
 
 log = logging.getLogger("hookbox.lane")
-
-RETRY_AFTER_MAX_S = 86_400.0  # what a target may ask for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,10 @@ from typing import Generic, TypeVar
 
 from hookbox.clock import Clock
 from hookbox.errors import StoreError, StoreRejected
-from hookbox.flows.attempts import RETRY_AFTER_MAX_S, Finished, record
+from hookbox.flows.attempts import Finished, record
 from hookbox.model import Attempt, Verdict
 from hookbox.rules.breaker import WELL, Breaker, after_failure
+from hookbox.rules.retry_after import RETRY_AFTER_MAX_S
 from hookbox.store import claims, forwarding, jobs, lanes
 from hookbox.store.connections import Transaction
 from hookbox.store.jobs import Job, Lease

@@ -22,8 +22,8 @@ from hookbox.errors import (
 )
 from hookbox.model import BounceClass, Kind, Rotten, SplitEvent
 from hookbox.rules.digest import Unreadable, read_value
-from hookbox.rules.pauses import retry_after_s
 from hookbox.rules.reading import at, plain_text
+from hookbox.rules.retry_after import retry_after_s
 
 EXCERPT_MAX = 100
 
@@ -117,7 +117,7 @@ def refused(refusal: Refusal, now: int) -> FeedError:
         return CursorInvalid(told)
     if status in (401, 403):
         return FeedDenied(told)
-    wait_s = retry_after_s(refusal.headers.get("retry-after"), now)
+    wait_s = retry_after_s(refusal.headers.get("retry-after", ""), now)
     if status == 429 or (status == 503 and wait_s is not None):
         return FeedThrottled(told, retry_after_s=wait_s)
     if 300 <= status < 400:

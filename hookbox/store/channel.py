@@ -17,7 +17,8 @@ from hookbox.errors import StoreDamaged, StoreError
 from hookbox.store import wal
 from hookbox.store.admissions import Ids
 from hookbox.store.checkpoints import Checkpoints
-from hookbox.store.connections import WriterConnection, is_broken_disk, open_writer, translated
+from hookbox.store.connections import is_broken_disk, translated
+from hookbox.store.threads import WriterConnection, open_writer
 
 log = logging.getLogger("hookbox.store")
 T = TypeVar("T")

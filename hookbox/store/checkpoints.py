@@ -8,7 +8,8 @@ commits quick; TRUNCATE waits for long idleness.
 import sqlite3
 
 from hookbox.clock import Clock
-from hookbox.store.connections import BUSY_TIMEOUT_MS, WriterConnection
+from hookbox.store.connections import BUSY_TIMEOUT_MS
+from hookbox.store.threads import WriterConnection
 
 PAGE_BYTES = 4096
 # A delivery, an event, a job and their indexes share pages inside a batch; measured 3 to 7.

@@ -7,8 +7,6 @@ from pathlib import Path
 from types import NoneType
 from typing import TypeVar
 
-import aiosqlite
-
 from hookbox.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreRejected
 
 Transaction = sqlite3.Connection
@@ -36,7 +34,6 @@ PRAGMA fullfsync = ON;
 PRAGMA wal_autocheckpoint = 0;
 PRAGMA journal_size_limit = {JOURNAL_SIZE_LIMIT_BYTES};
 """
-SYNCHRONOUS_FULL = 2
 REJECTIONS = (
     sqlite3.SQLITE_CONSTRAINT,
     sqlite3.SQLITE_MISMATCH,
@@ -110,74 +107,3 @@ def in_transaction(connection: sqlite3.Connection, work: Callable[[Transaction],
             connection.execute("ROLLBACK")
         raise
     return result
-
-
-class ThreadConnection(aiosqlite.Connection):
-    """aiosqlite's connection, with one more verb: a whole transaction as one call on its thread.
-
-    A statement per await would cost a thread hop each and could be cancelled half-way, leaving
-    BEGIN open for whoever comes next. One call cannot: the caller may go, the transaction ends by
-    itself.
-    """
-
-    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` on the connection's thread, where it may begin and commit."""
-        result: T = await self._execute(work, self._conn)  # type: ignore[no-untyped-call]  # aiosqlite's own is untyped
-        return result
-
-
-class WriterConnection(ThreadConnection):
-    """The one connection that writes and checkpoints."""
-
-
-async def open_reader(path: Path) -> ThreadConnection:
-    """A connection that can only look. Raises StoreError."""
-
-    def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None
-        )
-        connection.row_factory = sqlite3.Row
-        return connection
-
-    reader = ThreadConnection(connect, iter_chunk_size=64)
-    with named(path):
-        await reader
-        try:
-            await reader.run(
-                lambda connection: connection.executescript(PRAGMAS + "PRAGMA query_only = ON;")
-            )
-        except BaseException:
-            await reader.close()  # its thread would keep the process from ending
-            raise
-    return reader
-
-
-async def open_writer(path: Path) -> WriterConnection:
-    """Raises StoreError when the settings that the promises rest on are not in force."""
-
-    def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(path, isolation_level=None, cached_statements=256)
-        connection.row_factory = sqlite3.Row
-        return connection
-
-    def settle(connection: sqlite3.Connection) -> None:
-        connection.executescript(PRAGMAS + WRITER_PRAGMAS)
-        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-        (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
-        if mode != "wal" or synchronous != SYNCHRONOUS_FULL:
-            raise StoreError(
-                f"{path}: journal_mode is {mode} and synchronous is {synchronous}, "
-                f"need wal and {SYNCHRONOUS_FULL}: "
-                "an acknowledged event would not survive a power cut here"
-            )
-
-    writer = WriterConnection(connect, iter_chunk_size=64)
-    with named(path):
-        await writer
-        try:
-            await writer.run(settle)
-        except BaseException:
-            await writer.close()  # its thread would keep the process from ending
-            raise
-    return writer

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from hookbox.errors import StoreError
-from hookbox.store.connections import ThreadConnection, Transaction, named, open_reader
+from hookbox.store.connections import Transaction, named
+from hookbox.store.threads import ThreadConnection, open_reader
 
 T = TypeVar("T")
 

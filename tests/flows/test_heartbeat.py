@@ -5,7 +5,8 @@ import logging
 
 import pytest
 
-from hookbox.flows.heartbeat import Heartbeat, Verdict, verdicts
+from hookbox.flows.heartbeat import Heartbeat
+from hookbox.flows.outages import Verdict, verdicts
 from hookbox.rules.losses import Loss
 from hookbox.store import heartbeat
 from tests.flows.conftest import Box

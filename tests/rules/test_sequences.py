@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookbox.rules.pauses import PAUSE_MAX_S, retry_after_s
 from hookbox.rules.sequences import missing
 
 
@@ -32,22 +31,3 @@ def test_every_number_is_seen_or_missing(first: int, last: int, seen: set[int]) 
     absent = {number for begin, end in found for number in range(begin, end + 1)}
     assert absent == set(range(first, last + 1)) - seen
     assert found == sorted(found)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("7", 7.0),
-        (" 120 ", 120.0),
-        ("0", 0.0),
-        ("99999999999999999999", PAUSE_MAX_S),
-        ("Tue, 14 Nov 2023 22:13:50 GMT", 30.0),
-        ("Tue, 14 Nov 2023 22:00:00 GMT", 0.0),
-        ("soon", None),
-        ("-5", None),
-        ("٣", None),
-        (None, None),
-    ],
-)
-def test_pause_is_read(text: str | None, seconds: float | None) -> None:
-    assert retry_after_s(text, 1_700_000_000_000) == seconds

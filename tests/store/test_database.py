@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hookbox.errors import StoreBusy, StoreDamaged, StoreError
-from hookbox.store import connections, database, schema
+from hookbox.store import connections, database, schema, threads
 from hookbox.store.lock import Lock
 
 
@@ -62,7 +62,7 @@ def test_file_that_is_no_database_is_refused_with_the_way_to_restore(
 
 
 async def test_writer_runs_with_full_synchronous_and_no_automatic_checkpoint(path: Path) -> None:
-    writer = await connections.open_writer(path)
+    writer = await threads.open_writer(path)
 
     def pragmas(connection: sqlite3.Connection) -> dict[str, object]:
         names = (
@@ -90,7 +90,7 @@ async def test_writer_refuses_a_database_that_cannot_keep_its_promise(tmp_path: 
     path = tmp_path / database.FILE_NAME
     sqlite3.connect(path).execute("CREATE TABLE x (y)").connection.close()
     with pytest.raises(StoreError, match="would not survive a power cut"):
-        await connections.open_writer(path)
+        await threads.open_writer(path)
 
 
 def test_second_lock_names_the_process_that_has_it(tmp_path: Path) -> None:

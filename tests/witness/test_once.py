@@ -20,6 +20,7 @@ STANDIN = (sys.executable, str(Path(__file__).with_name("standin_once.py")))
 LIVES = 15
 LIFE_MAX_S = 0.6  # a whole call takes about 0.4
 CROWD, ROUNDS = 16, 3
+PATIENT = ("--lease", "1m")  # where many run at once, and the one that lives may be slow
 ENDED_MAX_S = 60.0
 
 # What kills `once` (its parent), seen from the command: each leaves another trace.
@@ -129,7 +130,7 @@ def crowd(calls: Sequence[subprocess.Popen[str]]) -> list[int]:
 
 def test_of_16_at_once_one_makes_it_happen(box: Server) -> None:
     for number in range(ROUNDS):
-        effect = Effect(box, f"crowd{number}")
+        effect = Effect(box, f"crowd{number}", *PATIENT)
         codes = crowd([effect.begin(effect.honest) for _ in range(CROWD)])
         assert set(codes) <= {0, 75}, codes
         assert 0 in codes
@@ -138,7 +139,7 @@ def test_of_16_at_once_one_makes_it_happen(box: Server) -> None:
 
 def test_different_effects_do_not_get_in_each_others_way(box: Server) -> None:
     """Without a server they are after one lock, each for a moment."""
-    effects = [Effect(box, f"apart{number}") for number in range(CROWD)]
+    effects = [Effect(box, f"apart{number}", *PATIENT) for number in range(CROWD)]
     assert set(crowd([each.begin(each.honest) for each in effects])) == {0}
     assert [each.lines for each in effects] == [1] * CROWD
 
