@@ -1,8 +1,8 @@
 """Pollers: one for each polled source, each asking when it is time.
 
-At start, every quarter of an hour with jitter (or as the source says), on SIGUSR1, when a person
-asks, and when a webhook comes in for a source that its cursor drives. Trouble that may pass is
-waited out, and a pause that the sender asks for is kept; trouble that takes a person stops that
+Soon after a start, every quarter of an hour with jitter (or as the source says), on SIGUSR1, when a
+person asks, and when a webhook comes in for a source that its cursor drives. Trouble that may pass
+is waited out, and a pause that the sender asks for is kept; trouble that takes a person stops that
 source alone.
 """
 
@@ -27,6 +27,9 @@ from hookbox.store.writer import Writer
 log = logging.getLogger("hookbox.poll")
 
 TRY_AGAIN_AFTER_S = (15.0, 60.0, 300.0, 900.0)
+# After a start senders try again what they could not deliver, and a person may be at it: whoever
+# asks first has the first round.
+START_AFTER_S = 5.0
 GATHER_S = 0.2  # webhooks come in bursts: one round for all of them
 CURSOR_MAX = 1_000
 
@@ -38,8 +41,10 @@ class _Poller:
         self.name = name
         self._sources, self._rounds, self._clock = sources, rounds, clock
         self._turn = asyncio.Lock()
-        self._due: float | None = clock.monotonic()  # None: not until somebody asks
-        self._nudged_from: float | None = self._due  # before that, webhooks wake nobody
+        # None: not until somebody asks.
+        self._due: float | None = clock.monotonic() + START_AFTER_S
+        # Before that, webhooks wake nobody.
+        self._nudged_from: float | None = clock.monotonic()
         self._failures = 0
         self._woken = False
         self._stirred = asyncio.Event()
@@ -140,7 +145,7 @@ class Pollers:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def adopt(self) -> None:
-        """Poll the sources that are to be polled now, each at once, and no others. Raises
+        """Poll the sources that are to be polled now, each of them soon, and no others. Raises
         StoreError.
         """
         await self.in_order.let_go(self._sources.all())

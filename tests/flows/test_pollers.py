@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+from hookbox.flows.pollers import START_AFTER_S
 from tests.flows.polled import PolledBox
 from tests.servers import answering
 from tests.upstream import event, telling
@@ -10,6 +11,7 @@ from tests.upstream import event, telling
 
 async def started(polled: PolledBox) -> None:
     await polled.pollers.adopt()
+    polled.clock.advance(START_AFTER_S)
     await finished(polled, 1)
 
 
@@ -38,6 +40,13 @@ async def test_list_is_asked_at_start_and_every_quarter_of_an_hour(polled: Polle
     await finished(polled, 2)
     polled.clock.advance(991)
     await finished(polled, 3)
+
+
+async def test_whoever_asks_first_after_a_start_has_the_first_round(polled: PolledBox) -> None:
+    """And the poller does not ask the same again by itself."""
+    await polled.pollers.adopt()
+    await polled.pollers.ask("agent")
+    assert await later(polled, 60) == 1
 
 
 async def test_wake_has_every_list_asked_now(polled: PolledBox) -> None:
