@@ -85,6 +85,8 @@ class Retention:
         while going.left:
             await self._step(going)
         if going.counts:
+            await self._writer.quiet(YIELD_MAX_S)
+            await self._writer.fold()  # what went is in the WAL's old frames until then
             told = " ".join(f"{kind}={count}" for kind, count in sorted(going.counts.items()))
             log.info("retention took %s", told)
         return going.counts
@@ -121,7 +123,7 @@ class Retention:
         self._writer.wrote(counts.total())
         if ended:
             del going.left[0]
-        if counts:
+        if counts or not ended:
             await self._writer.quiet(min(YIELD_MAX_S, took_s * YIELD_SHARE))
 
 
