@@ -260,6 +260,9 @@ async def _first_answer(
     for place in places:
         try:
             return await exchange(request, place, connect_s)
+        except (httpx.LocalProtocolError, UnicodeEncodeError):
+            # Its words repeat the header that cannot be sent, and that may be a credential.
+            raise NetError(f"{request.target.host}: a header of ours cannot be sent") from None
         except httpx.HTTPError as error:
             trouble = error
             if not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):

@@ -40,14 +40,10 @@ def polled(chosen: SourceSettings, provider: Provider) -> Polling | None:
     poll, feed = chosen.poll, provider.feed
     if poll is None or feed is None:
         return None
-    try:
-        token = poll.token.read().strip()
-    except ConfigError as error:
-        raise ConfigError(error.message, where="poll.token", mend=error.mend) from error
     return Polling(
         feed=feed,
         url=poll.url,
-        token=token,
+        token=_token(poll),
         every_s=poll.every_s,
         drive=Drive(poll.drive),
         scoped=poll.scoped,
@@ -55,6 +51,21 @@ def polled(chosen: SourceSettings, provider: Provider) -> Polling | None:
         limit=poll.limit or feed.limit_max,
         loopback=on_loopback(poll.url),
     )
+
+
+def _token(poll: PollSettings) -> str:
+    """What a header can carry. What it cannot would be repeated in somebody else's error."""
+    try:
+        token = poll.token.read().strip()
+    except ConfigError as error:
+        raise ConfigError(error.message, where="poll.token", mend=error.mend) from error
+    if not (token.isascii() and token.isprintable()):
+        raise ConfigError(
+            f"{poll.token} holds more than the letters, digits and signs of one key",
+            where="poll.token",
+            mend="keep the key alone there, on one line",
+        )
+    return token
 
 
 def _check_poll(poll: PollSettings, feed: Feed) -> None:

@@ -214,6 +214,17 @@ async def test_request_arrives_as_it_was_made_and_the_answer_comes_back() -> Non
     assert "cookie" not in head
 
 
+@pytest.mark.parametrize(
+    "spoilt", ["the-key\nX-Other: 1", "the-key\x00", "the-key-\u00fc"], ids=ascii
+)
+async def test_header_that_cannot_be_sent_is_not_repeated(spoilt: str) -> None:
+    """It may be a credential, and errors go to logs."""
+    with pytest.raises(NetError) as caught:
+        await _ask(answering("200 OK"), headers={"Authorization": spoilt})
+    assert "the-key" not in repr(caught.value)
+    assert caught.value.__cause__ is None
+
+
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"])
 async def test_redirect_is_an_answer_and_is_not_followed(status: str) -> None:
     async with http_server(answering("200 OK", b"trap")) as trap:

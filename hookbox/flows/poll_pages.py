@@ -99,12 +99,14 @@ def proposal(
 
 
 def _jumps(walk: Walk, page: Page) -> list[Range]:
-    """What is missing between the cursor that was asked with and the end of the page."""
-    if not walk.counts or not page.sequences:
-        return []
+    """What is missing between the cursor that was asked with and the end of the page, which may
+    be one without any event.
+    """
     before = sequence(walk.cursor)
+    if not walk.counts or (before is None and not page.sequences):
+        return []
     first = min(page.sequences) if before is None else before + 1
-    last = max(*page.sequences, sequence(page.cursor) or 0)
+    last = max(0, sequence(page.cursor) or 0, *page.sequences)
     return missing(first, last, page.sequences)
 
 

@@ -5,6 +5,8 @@ from enum import StrEnum
 
 from hookbox.providers.feed import Feed, Page, Place
 
+SEQUENCE_DIGITS_MAX = 18  # any such number fits into 64 bits
+
 
 class Drive(StrEnum):
     """What admits the events of a source: whichever way is faster, or its event list alone."""
@@ -103,5 +105,7 @@ class Walk:
 
 
 def sequence(cursor: str | None) -> int | None:
-    """The number that a cursor is, where it is one."""
-    return int(cursor) if cursor and cursor.isascii() and cursor.isdigit() else None
+    """The number that a cursor is, where it is one that the store can hold."""
+    if cursor is None or not 0 < len(cursor) <= SEQUENCE_DIGITS_MAX:
+        return None
+    return int(cursor) if cursor.isascii() and cursor.isdigit() else None

@@ -191,6 +191,18 @@ def test_list_that_cannot_be_asked_is_refused_with_its_line(
     assert words in result.stderr
 
 
+@pytest.mark.parametrize("spoilt", ["the-key\nsecond", "the-k\u00e9y", "the-key\x01"], ids=ascii)
+def test_key_that_no_header_can_carry_is_refused_and_not_shown(
+    polling: Shell, monkeypatch: pytest.MonkeyPatch, spoilt: str
+) -> None:
+    monkeypatch.setenv("AGENT_KEY", spoilt)
+    polling.config.write_text(written("efa"))
+    result = polling("check")
+    assert result.exit_code == 78
+    assert "line 5: source.agent.poll.token: env:AGENT_KEY holds more" in result.stderr
+    assert "the-k" not in result.output
+
+
 def test_running_server_is_asked_and_polls_on_a_signal(
     tmp_path: Path, listed: Listed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

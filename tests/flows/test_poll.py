@@ -338,7 +338,7 @@ async def test_person_begins_elsewhere(polled: PolledBox) -> None:
     assert (await polled.poll("start")).duplicate == 11
 
 
-@pytest.mark.parametrize("begin", ["x", "-1", "", "1\n", "٣"])
+@pytest.mark.parametrize("begin", ["x", "-1", "", "1\n", "٣", "9" * 30, "9" * 5000])
 async def test_what_is_no_cursor_is_refused(polled: PolledBox, begin: str) -> None:
     with pytest.raises(OperatorError, match="no cursor"):
         await polled.poll(begin)

@@ -39,6 +39,15 @@ async def test_cursor_ahead_of_the_last_event_is_a_jump(polled: PolledBox) -> No
     assert polled.gaps() == [(2, 3, "sequence_jump")]
 
 
+async def test_cursor_ahead_on_an_empty_page_is_a_jump(polled: PolledBox) -> None:
+    """A list that says "nothing, go on at 9" has left out what came before."""
+    polled.upstream.add(event(1))
+    await polled.poll()
+    polled.upstream.script = [answering("200 OK", page(cursor="9"))]
+    await polled.poll()
+    assert (polled.cursor, polled.gaps()) == ("9", [(2, 9, "sequence_jump")])
+
+
 async def test_list_may_begin_anywhere(polled: PolledBox) -> None:
     polled.upstream.add(event(1_000_000))
     await polled.poll()
