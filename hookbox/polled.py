@@ -29,7 +29,7 @@ def fed(chosen: SourceSettings, provider: Provider) -> Provider:
         feed = provider.feed.configure(provider.feed, poll.options)
         _check_poll(poll, feed)
     except ConfigError as error:
-        raise ConfigError(error.message, where=f"poll.{error.where}", mend=error.mend) from error
+        raise error.at(f"poll.{error.where}") from error
     return replace(provider, feed=feed)
 
 
@@ -43,7 +43,7 @@ def polled(chosen: SourceSettings, provider: Provider) -> Polling | None:
     try:
         token = poll.token.read().strip()
     except ConfigError as error:
-        raise ConfigError(error.message, where="poll.token", mend=error.mend) from error
+        raise error.at("poll.token") from error
     return Polling(
         feed=feed,
         url=poll.url,
