@@ -203,12 +203,7 @@ def _check_retention(settings: Settings, chosen: SourceSettings, provider: Provi
 
 def open_secrets(transaction: Transaction, seal: Seal, names: Mapping[str, str]) -> Sealed:
     """The sealed store's secrets of these sources, opened."""
-    return {
-        name: {
-            slot: seal.open(box) for slot, box in secrets.of_owner(transaction, owner(name)).items()
-        }
-        for name in names
-    }
+    return {name: secrets.opened(transaction, seal, secrets.source_owner(name)) for name in names}
 
 
 def remember(transaction: Transaction, providers: Mapping[str, str], now: int) -> dict[str, int]:
@@ -226,8 +221,3 @@ def remember(transaction: Transaction, providers: Mapping[str, str], now: int) -
             )
     jobs.release(transaction, jobs.APPLY, providers, now)
     return sources.remember(transaction, providers)
-
-
-def owner(source: str) -> str:
-    """Under which name the sealed store keeps a source's secrets."""
-    return f"source.{source}"

@@ -25,7 +25,7 @@ from hookbox.settings.doors import network
 from hookbox.settings.tables import count, one_or_many, words
 from hookbox.store import secrets
 from hookbox.store.connections import Transaction
-from hookbox.store.secrets import Seal
+from hookbox.store.secrets import Seal, destination_owner
 
 # Opened secrets of the sealed store: destination name -> slot -> text.
 Sealed = Mapping[str, Mapping[Slot, str]]
@@ -212,18 +212,10 @@ def key_of(text: str) -> bytes:
         raise ConfigError(error.message, mend=mend) from None
 
 
-def owner(destination: str) -> str:
-    """Under which name the sealed store keeps a destination's secrets."""
-    return f"destination.{destination}"
-
-
 def open_secrets(transaction: Transaction, seal: Seal, settings: Settings) -> Sealed:
     """The sealed store's secrets of the configured destinations, opened."""
     return {
-        each.name: {
-            slot: seal.open(box)
-            for slot, box in secrets.of_owner(transaction, owner(each.name)).items()
-        }
+        each.name: secrets.opened(transaction, seal, destination_owner(each.name))
         for each in settings.destinations
     }
 
@@ -243,10 +235,12 @@ def lacking(settings: Settings, sealed: Mapping[str, Iterable[Slot]]) -> list[st
 def ensure_secrets(transaction: Transaction, seal: Seal, settings: Settings, now: int) -> None:
     """Make and seal a secret for each destination that needs one and has none."""
     sealed = {
-        each.name: secrets.of_owner(transaction, owner(each.name)) for each in settings.destinations
+        each.name: secrets.of_owner(transaction, destination_owner(each.name))
+        for each in settings.destinations
     }
     for name in lacking(settings, sealed):
-        secrets.put(transaction, owner(name), Slot.CURRENT, seal.close(made_whsec()), now)
+        sealed_text = seal.close(made_whsec())
+        secrets.put(transaction, destination_owner(name), Slot.CURRENT, sealed_text, now)
 
 
 def with_made(settings: Settings, sealed: Sealed) -> Sealed:

@@ -9,6 +9,7 @@ from hookbox.cli.box import chosen
 from hookbox.errors import OperatorError
 from hookbox.providers.contract import Provider
 from hookbox.settings import DestinationSettings, Reference, Settings
+from hookbox.store import secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,7 @@ class Owner:
 
 def kept_as(name: str, *, destination: bool) -> str:
     """Under which name the sealed store keeps its secrets."""
-    return f"destination.{name}" if destination else f"source.{name}"
+    return secrets.destination_owner(name) if destination else secrets.source_owner(name)
 
 
 def owner_of(settings: Settings, name: str, *, destination: bool) -> Owner:
