@@ -150,8 +150,7 @@ def retry_jobs(box: Box, job_ids: tuple[int, ...], to: str | None) -> None:
     def retry(transaction: Transaction) -> door.Fields:
         if to is not None:
             return {"retried": outbox.retry_exhausted(transaction, to, now, limit=-1)}
-        for job_id in job_ids:
-            outbox.retry(transaction, job_id, now)
+        outbox.retry(transaction, job_ids, now)
         return {"retried": len(job_ids)}
 
     fields: door.Fields = {"ids": list(job_ids)} if to is None else {"destination": _known(box, to)}
@@ -172,8 +171,7 @@ def cancel_jobs(box: Box, job_ids: tuple[int, ...], reason: str) -> None:
     word = person.word(box, reason)
 
     def cancel(transaction: Transaction) -> door.Fields:
-        for job_id in job_ids:
-            outbox.cancel(transaction, job_id, word)
+        outbox.cancel(transaction, job_ids, word)
         return {}
 
     fields = {"ids": list(job_ids), "who": word.who, "reason": reason}
