@@ -19,7 +19,7 @@ from hookbox.polled import fed, polled
 from hookbox.providers import PROVIDERS
 from hookbox.providers.contract import Answers, Key, Provider, Trust
 from hookbox.rules.suppression import Budget
-from hookbox.settings import Reference, Settings, SourceSettings, line_of
+from hookbox.settings import Reference, Settings, SourceSettings, line_of, placed
 from hookbox.store import jobs, secrets, sources
 from hookbox.store.connections import Transaction
 from hookbox.store.secrets import Seal
@@ -72,7 +72,7 @@ def providers_of(settings: Settings) -> dict[str, str]:
 
 def warnings(settings: Settings, sources: Iterable[Source]) -> set[str]:
     """What a person should know about a configuration that can be used: senders that are told to
-    come back, and what this version does not do, so that nobody waits for what comes nowhere.
+    come back, and destinations that cannot be brought anything yet.
     """
     told = {
         f"source {each.name} has no secret, its sender is told to come back; "
@@ -172,7 +172,7 @@ def _keys(
             if text is not None:
                 found.append(Key(slot=slot, material=provider.read_secret(text)))
         except ConfigError as error:
-            raise ConfigError(error.message, where=setting, mend=error.mend) from error
+            raise error.at(setting) from error
     return tuple(found)
 
 
@@ -186,10 +186,7 @@ def secret_text(chosen: SourceSettings, sealed: Mapping[Slot, str]) -> str:
 
 
 def _placed(settings: Settings, chosen: SourceSettings, error: ConfigError) -> ConfigError:
-    """The error with its full name and the line it stands on."""
-    path = ("source", chosen.name, *(error.where.split(".") if error.where else ()))
-    line = error.line or line_of(settings.text, path) or chosen.line
-    return ConfigError(error.message, where=".".join(path), mend=error.mend, line=line or None)
+    return placed(error, settings.text, ("source", chosen.name), chosen.line)
 
 
 def _check_retention(settings: Settings, chosen: SourceSettings, provider: Provider) -> None:
@@ -212,12 +209,7 @@ def _check_retention(settings: Settings, chosen: SourceSettings, provider: Provi
 
 def open_secrets(transaction: Transaction, seal: Seal, names: Mapping[str, str]) -> Sealed:
     """The sealed store's secrets of these sources, opened."""
-    return {
-        name: {
-            slot: seal.open(box) for slot, box in secrets.of_owner(transaction, owner(name)).items()
-        }
-        for name in names
-    }
+    return {name: secrets.opened(transaction, seal, secrets.source_owner(name)) for name in names}
 
 
 def remember(transaction: Transaction, providers: Mapping[str, str], now: int) -> dict[str, int]:
@@ -235,8 +227,3 @@ def remember(transaction: Transaction, providers: Mapping[str, str], now: int) -
             )
     jobs.release(transaction, jobs.APPLY, providers, now)
     return sources.remember(transaction, providers)
-
-
-def owner(source: str) -> str:
-    """Under which name the sealed store keeps a source's secrets."""
-    return f"source.{source}"

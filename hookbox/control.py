@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from hookbox import assembly, onward
+from hookbox import assembly
 from hookbox.errors import OperatorError
 from hookbox.flows.release import release
 from hookbox.flows.sources import Source
@@ -23,8 +23,8 @@ class Control:
         valid as the previous one.
         """
         settings = self._runtime.settings
-        owners = {assembly.owner(each.name) for each in settings.sources}
-        owners |= {onward.owner(each.name) for each in settings.destinations}
+        owners = {secrets.source_owner(each.name) for each in settings.sources}
+        owners |= {secrets.destination_owner(each.name) for each in settings.destinations}
         if owner not in owners:
             raise OperatorError(f"the running server knows no {owner}; see: hookbox check")
         sealed, now = self._runtime.seal.close(text), self._runtime.clock.now()

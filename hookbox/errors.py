@@ -46,6 +46,10 @@ class ConfigError(HookboxError):
         super().__init__(message)
         self.message, self.where, self.mend, self.line = message, where, mend, line
 
+    def at(self, where: str) -> "ConfigError":
+        """The same, from somebody who knows which setting it is about."""
+        return ConfigError(self.message, where=where, mend=self.mend, line=self.line)
+
     def __str__(self) -> str:
         place = f"line {self.line}: " if self.line else ""
         name = f"{self.where}: " if self.where else ""

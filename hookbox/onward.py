@@ -20,12 +20,12 @@ from hookbox.model import Slot
 from hookbox.net import Way
 from hookbox.providers.secret_text import made_whsec, whsec_only
 from hookbox.rules.folding import folded
-from hookbox.settings import DestinationSettings, Settings, duration, line_of, size, suggestion
+from hookbox.settings import DestinationSettings, Settings, duration, placed, size, suggestion
 from hookbox.settings.doors import network
 from hookbox.settings.tables import count, one_or_many, words
 from hookbox.store import secrets
 from hookbox.store.connections import Transaction
-from hookbox.store.secrets import Seal
+from hookbox.store.secrets import Seal, destination_owner
 
 # Opened secrets of the sealed store: destination name -> slot -> text.
 Sealed = Mapping[str, Mapping[Slot, str]]
@@ -48,13 +48,13 @@ def outlets(
             options = _options(kind, chosen)
             _claim(kind, chosen.name, options, owned)
             keys = tuple(_keys(kind, chosen, sealed.get(chosen.name, {})))
-            mark, before = _fingerprint(chosen, keys), previous.get(chosen.name)
-            unchanged = before is not None and before.fingerprint == mark
-            made = before if unchanged else _outlet(settings, kind, chosen, options, keys, mark)
+            mark, outlet = _fingerprint(chosen, keys), previous.get(chosen.name)
+            if outlet is None or outlet.fingerprint != mark:
+                outlet = _outlet(settings, kind, chosen, options, keys, mark)
         except ConfigError as error:
-            raise _placed(settings, chosen, error) from error
-        assert made is not None
-        found[chosen.name] = made
+            table = ("destination", chosen.name)
+            raise placed(error, settings.text, table, chosen.line) from error
+        found[chosen.name] = outlet
     return found
 
 
@@ -94,6 +94,12 @@ def _outlet(
         failures_max=chosen.failures_max or FAILURES_MAX,
         fingerprint=fingerprint,
     )
+
+
+def _fingerprint(chosen: DestinationSettings, keys: tuple[bytes, ...]) -> str:
+    """Tells one configuration of a destination from another, wherever in the file it stands."""
+    marks = [hashlib.sha256(key).hexdigest() for key in keys]
+    return hashlib.sha256(repr((replace(chosen, line=0), marks)).encode()).hexdigest()
 
 
 def _route(chosen: DestinationSettings) -> Route:
@@ -158,7 +164,7 @@ def _read(reading: Reading, name: str, value: object) -> Any:
     try:
         return READERS[reading](value)
     except ConfigError as error:
-        raise ConfigError(error.message, where=name, mend=error.mend) from None
+        raise error.at(name) from None
 
 
 def _claim(kind: DestinationType, name: str, options: Options, owned: dict[object, str]) -> None:
@@ -194,7 +200,7 @@ def _keys(
             elif reference is not None:
                 raise ConfigError(f"the type {kind.name} signs nothing", mend="remove the line")
         except ConfigError as error:
-            raise ConfigError(error.message, where=setting, mend=error.mend) from None
+            raise error.at(setting) from None
 
 
 def key_of(text: str) -> bytes:
@@ -206,18 +212,10 @@ def key_of(text: str) -> bytes:
         raise ConfigError(error.message, mend=mend) from None
 
 
-def owner(destination: str) -> str:
-    """Under which name the sealed store keeps a destination's secrets."""
-    return f"destination.{destination}"
-
-
 def open_secrets(transaction: Transaction, seal: Seal, settings: Settings) -> Sealed:
     """The sealed store's secrets of the configured destinations, opened."""
     return {
-        each.name: {
-            slot: seal.open(box)
-            for slot, box in secrets.of_owner(transaction, owner(each.name)).items()
-        }
+        each.name: secrets.opened(transaction, seal, destination_owner(each.name))
         for each in settings.destinations
     }
 
@@ -237,29 +235,15 @@ def lacking(settings: Settings, sealed: Mapping[str, Iterable[Slot]]) -> list[st
 def ensure_secrets(transaction: Transaction, seal: Seal, settings: Settings, now: int) -> None:
     """Make and seal a secret for each destination that needs one and has none."""
     sealed = {
-        each.name: secrets.of_owner(transaction, owner(each.name)) for each in settings.destinations
+        each.name: secrets.of_owner(transaction, destination_owner(each.name))
+        for each in settings.destinations
     }
     for name in lacking(settings, sealed):
-        secrets.put(transaction, owner(name), Slot.CURRENT, seal.close(made_whsec()), now)
+        sealed_text = seal.close(made_whsec())
+        secrets.put(transaction, destination_owner(name), Slot.CURRENT, sealed_text, now)
 
 
 def with_made(settings: Settings, sealed: Sealed) -> Sealed:
     """The secrets as they will be once those that are lacking were made."""
     made = {name: {Slot.CURRENT: made_whsec()} for name in lacking(settings, sealed)}
     return {**sealed, **made}
-
-
-# --- errors
-
-
-def _fingerprint(chosen: DestinationSettings, keys: tuple[bytes, ...]) -> str:
-    """Tells one configuration of a destination from another, wherever in the file it stands."""
-    marks = [hashlib.sha256(key).hexdigest() for key in keys]
-    return hashlib.sha256(repr((replace(chosen, line=0), marks)).encode()).hexdigest()
-
-
-def _placed(settings: Settings, chosen: DestinationSettings, error: ConfigError) -> ConfigError:
-    """The error with its full name and the line it stands on."""
-    path = ("destination", chosen.name, *([error.where] if error.where else ()))
-    line = line_of(settings.text, path) or chosen.line
-    return ConfigError(error.message, where=".".join(path), mend=error.mend, line=line or None)

@@ -29,7 +29,7 @@ def fed(chosen: SourceSettings, provider: Provider) -> Provider:
         feed = provider.feed.configure(provider.feed, poll.options)
         _check_poll(poll, feed)
     except ConfigError as error:
-        raise ConfigError(error.message, where=f"poll.{error.where}", mend=error.mend) from error
+        raise error.at(f"poll.{error.where}") from error
     return replace(provider, feed=feed)
 
 
@@ -58,7 +58,7 @@ def _token(poll: PollSettings) -> str:
     try:
         token = poll.token.read().strip()
     except ConfigError as error:
-        raise ConfigError(error.message, where="poll.token", mend=error.mend) from error
+        raise error.at("poll.token") from error
     if not (token.isascii() and token.isprintable()):
         raise ConfigError(
             f"{poll.token} holds more than the letters, digits and signs of one key",

@@ -11,7 +11,7 @@ import click
 
 from hookbox.clock import Clock, SystemClock
 from hookbox.errors import OperatorError
-from hookbox.settings import Settings, SourceSettings, load
+from hookbox.settings import DestinationSettings, Settings, SourceSettings, load
 from hookbox.store import views
 from hookbox.store.connections import Transaction
 
@@ -53,6 +53,16 @@ def chosen(settings: Settings, name: str) -> SourceSettings:
         if source.name == name:
             return source
     raise _unknown_source(name, [source.name for source in settings.sources])
+
+
+def chosen_destination(settings: Settings, name: str) -> DestinationSettings:
+    """The configured destination of that name. Raises OperatorError."""
+    for destination in settings.destinations:
+        if destination.name == name:
+            return destination
+    names = ", ".join(sorted(destination.name for destination in settings.destinations))
+    there = f"there are: {names}" if names else f"there is none in {settings.config_path}"
+    raise OperatorError(f"no destination is called {name!r}; {there}")
 
 
 def check_source(transaction: Transaction, name: str | None) -> None:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 import click
 
 from hookbox.cli import door, options, person, terminal
-from hookbox.cli.box import Box, check_source, pass_box
-from hookbox.cli.outbox import known
+from hookbox.cli.box import Box, check_source, chosen_destination, pass_box
 from hookbox.errors import OperatorError
 from hookbox.model import Kind
 from hookbox.store import database, reprocess, views
@@ -68,7 +67,7 @@ def replay_events(
         raise click.UsageError("name events, or choose them with --source, --kind and so on")
     for name in to:
         if name != APPLY_ONLY:
-            known(box, name)
+            chosen_destination(box.settings(), name)
     chosen = _chosen(box, event_ids, EventFilter(**asked))
     if dry_run:
         from hookbox.cli.events_rehearsal import rehearse

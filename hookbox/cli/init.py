@@ -34,7 +34,6 @@ def write_first(box: Box) -> None:
 
 def _make_secret(box: Box) -> None:
     """A secret for the demo source, unless an earlier one is still in the sealed store."""
-    from hookbox.assembly import owner
     from hookbox.providers import PROVIDERS
     from hookbox.store import database, secrets
     from hookbox.store.connections import Transaction
@@ -44,12 +43,13 @@ def _make_secret(box: Box) -> None:
     make = PROVIDERS[demo.provider].make_secret
     assert make is not None, "the demo's provider takes any secret"
     text = make()
+    owner = secrets.source_owner(DEMO)
     prepare_state(box.state)
 
     def keep(transaction: Transaction) -> None:
-        if Slot.CURRENT not in secrets.of_owner(transaction, owner(DEMO)):
+        if Slot.CURRENT not in secrets.of_owner(transaction, owner):
             sealed = secrets.load_seal(box.state).close(text)
-            secrets.put(transaction, owner(DEMO), Slot.CURRENT, sealed, box.clock.now())
+            secrets.put(transaction, owner, Slot.CURRENT, sealed, box.clock.now())
 
     with database.exclusive(box.state) as run:
         run(keep)

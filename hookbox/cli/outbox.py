@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import click
 
 from hookbox.cli import door, options, person, terminal
-from hookbox.cli.box import Box, pass_box
+from hookbox.cli.box import Box, chosen_destination, pass_box
 from hookbox.cli.nouns import Noun
 from hookbox.cli.terminal import Column
 from hookbox.errors import OperatorError
@@ -150,11 +150,10 @@ def retry_jobs(box: Box, job_ids: tuple[int, ...], to: str | None) -> None:
     def retry(transaction: Transaction) -> door.Fields:
         if to is not None:
             return {"retried": outbox.retry_exhausted(transaction, to, now, limit=-1)}
-        for job_id in job_ids:
-            outbox.retry(transaction, job_id, now)
+        outbox.retry(transaction, job_ids, now)
         return {"retried": len(job_ids)}
 
-    fields: door.Fields = {"ids": list(job_ids)} if to is None else {"destination": known(box, to)}
+    fields: door.Fields = {"ids": list(job_ids)} if to is None else {"destination": _known(box, to)}
     retried = door.change(box, "outbox.retry", fields, retry)["retried"]
     click.echo(f"{_jobs(retried)} will be tried now")
 
@@ -172,8 +171,7 @@ def cancel_jobs(box: Box, job_ids: tuple[int, ...], reason: str) -> None:
     word = person.word(box, reason)
 
     def cancel(transaction: Transaction) -> door.Fields:
-        for job_id in job_ids:
-            outbox.cancel(transaction, job_id, word)
+        outbox.cancel(transaction, job_ids, word)
         return {}
 
     fields = {"ids": list(job_ids), "who": word.who, "reason": reason}
@@ -191,7 +189,7 @@ def pause(box: Box, destination: str, reason: str) -> None:
     \b
     hookbox outbox pause app --reason "moving house"
     """
-    name, word = known(box, destination), person.word(box, reason)
+    name, word = _known(box, destination), person.word(box, reason)
 
     def stop(transaction: Transaction) -> door.Fields:
         outbox.pause(transaction, name, word)
@@ -213,7 +211,7 @@ def resume(box: Box, destination: str) -> None:
     \b
     hookbox outbox resume app
     """
-    name = known(box, destination)
+    name = _known(box, destination)
 
     def go_on(transaction: Transaction) -> door.Fields:
         outbox.resume(transaction, name)
@@ -223,13 +221,9 @@ def resume(box: Box, destination: str) -> None:
     click.echo(f"{name} goes on, {_jobs(released)} released")
 
 
-def known(box: Box, name: str) -> str:
+def _known(box: Box, name: str) -> str:
     """The name, if a destination is called so. Raises OperatorError."""
-    names = [destination.name for destination in box.settings().destinations]
-    if name in names:
-        return name
-    there = f"there are: {', '.join(sorted(names))}" if names else "there is none yet"
-    raise OperatorError(f"no destination is called {name!r}; {there}")
+    return chosen_destination(box.settings(), name).name
 
 
 def _all_steps(step: outbox.Step, transaction: Transaction, destination: str) -> int:

@@ -5,10 +5,11 @@ that hookbox signs with.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hookbox.cli.box import chosen
+from hookbox.cli.box import chosen, chosen_destination
 from hookbox.errors import OperatorError
 from hookbox.providers.contract import Provider
 from hookbox.settings import DestinationSettings, Reference, Settings
+from hookbox.store import secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,7 @@ class Owner:
 
 def kept_as(name: str, *, destination: bool) -> str:
     """Under which name the sealed store keeps its secrets."""
-    return f"destination.{name}" if destination else f"source.{name}"
+    return secrets.destination_owner(name) if destination else secrets.source_owner(name)
 
 
 def owner_of(settings: Settings, name: str, *, destination: bool) -> Owner:
@@ -74,11 +75,7 @@ def signing(settings: Settings, name: str) -> DestinationSettings:
     """The destination of that name, which must be one that signs. Raises OperatorError."""
     from hookbox.destinations import DESTINATIONS
 
-    found = next((each for each in settings.destinations if each.name == name), None)
-    if found is None:
-        names = ", ".join(sorted(each.name for each in settings.destinations))
-        told = f"there are: {names}" if names else f"there is none in {settings.config_path}"
-        raise OperatorError(f"no destination is called {name!r}; {told}")
+    found = chosen_destination(settings, name)
     kind = DESTINATIONS.get(found.type)
     if kind is None or not kind.needs_secret:
         raise OperatorError(f"destination {name} is of type {found.type}, which signs nothing")

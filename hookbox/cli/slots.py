@@ -14,6 +14,7 @@ from hookbox.model import Slot
 from hookbox.providers import PROVIDERS
 from hookbox.settings import DestinationSettings, Settings, SourceSettings
 from hookbox.store import database, views
+from hookbox.store.secrets import destination_owner, source_owner
 from hookbox.store.views import Line
 
 SEALED = "sealed store"
@@ -53,39 +54,38 @@ def _stored(state: Path) -> tuple[Places, Places]:
     return sealed, uses
 
 
-def _of_source(source: SourceSettings, sealed: Places, uses: Places, now: int) -> Iterator[Line]:
-    owner = f"source.{source.name}"
+def _of_source(source: SourceSettings, sealed: Places, uses: Places, now: int) -> list[Line]:
     provider = PROVIDERS.get(source.provider)
-    current_place, previous_place = (owner, Slot.CURRENT.value), (owner, Slot.PREVIOUS.value)
-    kept = str(source.secret or (SEALED if current_place in sealed else MISSING))
-    current = _line(current_place, kept, sealed, uses)
-    if kept == MISSING and (provider is None or provider.needs_secret):
+    current, *previous = _lines(source_owner(source.name), source, sealed, uses)
+    if current["kept"] == MISSING and (provider is None or provider.needs_secret):
         current["advice"] = f"set it: hookbox secret set {source.name}"
-    yield current
-    if source.previous_secret is None and previous_place not in sealed:
-        return
-    previous = _line(previous_place, str(source.previous_secret or SEALED), sealed, uses)
     horizon_s = (provider.retry_horizon_s if provider else None) or HORIZON_UNKNOWN_S
-    previous["advice"] = when_to_drop(current, previous, horizon_s, now)
-    yield previous
+    for line in previous:
+        line["advice"] = when_to_drop(current, line, horizon_s, now)
+    return [current, *previous]
 
 
-def _of_destination(destination: DestinationSettings, sealed: Places) -> Iterator[Line]:
+def _of_destination(destination: DestinationSettings, sealed: Places) -> list[Line]:
     kind = DESTINATIONS.get(destination.type)
     if kind is None or not kind.needs_secret:
-        return
-    owner = f"destination.{destination.name}"
-    current_place, previous_place = (owner, Slot.CURRENT.value), (owner, Slot.PREVIOUS.value)
-    kept = str(destination.secret or (SEALED if current_place in sealed else MISSING))
-    current = _line(current_place, kept, sealed, {})
-    if kept == MISSING:
+        return []
+    current, *previous = _lines(destination_owner(destination.name), destination, sealed, {})
+    if current["kept"] == MISSING:
         current["advice"] = "it is made when the server starts"
-    yield current
-    if destination.previous_secret is None and previous_place not in sealed:
-        return
-    previous = _line(previous_place, str(destination.previous_secret or SEALED), sealed, {})
-    previous["advice"] = f"{KEEP} until the receiving program has the new one, then drop it"
-    yield previous
+    for line in previous:
+        line["advice"] = f"{KEEP} until the receiving program has the new one, then drop it"
+    return [current, *previous]
+
+
+def _lines(
+    owner: str, chosen: SourceSettings | DestinationSettings, sealed: Places, uses: Places
+) -> Iterator[Line]:
+    """The current slot's, and the previous one's where there is something in it."""
+    current, previous = (owner, Slot.CURRENT.value), (owner, Slot.PREVIOUS.value)
+    kept = str(chosen.secret or (SEALED if current in sealed else MISSING))
+    yield _line(current, kept, sealed, uses)
+    if chosen.previous_secret is not None or previous in sealed:
+        yield _line(previous, str(chosen.previous_secret or SEALED), sealed, uses)
 
 
 def _line(place: tuple[str, str], kept: str, sealed: Places, uses: Places) -> Line:

@@ -16,6 +16,7 @@ from hookbox.cli.terminal import Column
 from hookbox.errors import OperatorError
 from hookbox.flows.sources import Source
 from hookbox.settings import Settings, add_source, duration_text, parse, size_text
+from hookbox.store.secrets import source_owner
 from hookbox.store.views import Line
 
 COLUMNS = (
@@ -77,8 +78,8 @@ def _lines(box: Box, settings: Settings) -> list[Line]:
         {
             "source": each.name,
             "provider": each.provider,
-            "secret": kept[f"source.{each.name}", "current"],
-            "previous_secret": kept.get((f"source.{each.name}", "previous")),
+            "secret": kept[source_owner(each.name), "current"],
+            "previous_secret": kept.get((source_owner(each.name), "previous")),
             "url": url(settings, each.name),
         }
         for each in settings.sources

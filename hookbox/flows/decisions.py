@@ -70,7 +70,7 @@ class Decisions:
 
     async def retry(self, job_ids: Sequence[int]) -> None:
         """Have jobs tried at once. Raises OperatorError, and then none of them is."""
-        await self._writer.write(partial(_retry_each, job_ids=job_ids, now=self._clock.now()))
+        await self._writer.write(partial(outbox.retry, job_ids=job_ids, now=self._clock.now()))
         self._wake()
 
     async def retry_exhausted(self, destination: str) -> int:
@@ -84,7 +84,7 @@ class Decisions:
 
     async def cancel(self, job_ids: Sequence[int], word: Word) -> None:
         """Give jobs up. Raises OperatorError, and then none of them is."""
-        await self._writer.write(partial(_cancel_each, job_ids=job_ids, word=word))
+        await self._writer.write(partial(outbox.cancel, job_ids=job_ids, word=word))
 
     async def pause(self, destination: str, word: Word) -> int:
         """Bring nothing more to a destination; how many jobs wait for it."""
@@ -104,13 +104,3 @@ class Decisions:
         while (count := await self._writer.write(step)) > 0:
             changed += count
         return changed
-
-
-def _retry_each(transaction: Transaction, job_ids: Sequence[int], now: int) -> None:
-    for job_id in job_ids:
-        outbox.retry(transaction, job_id, now)
-
-
-def _cancel_each(transaction: Transaction, job_ids: Sequence[int], word: Word) -> None:
-    for job_id in job_ids:
-        outbox.cancel(transaction, job_id, word)

@@ -20,7 +20,7 @@ from hookbox.settings.records import (
     SuppressionSettings,
 )
 from hookbox.settings.reference import Reference
-from hookbox.settings.tables import suggestion
+from hookbox.settings.tables import placed, suggestion
 from hookbox.settings.toml_lines import line_of
 from hookbox.settings.units import duration, duration_text, size, size_text
 
@@ -44,6 +44,7 @@ __all__ = [
     "masked",
     "on_loopback",
     "parse",
+    "placed",
     "places",
     "size",
     "size_text",

@@ -70,6 +70,15 @@ class Table:
         return ConfigError(message, where=".".join(path), mend=mend, line=line_of(self.text, path))
 
 
+def placed(error: ConfigError, text: str, table: KeyPath, line: int) -> ConfigError:
+    """An error about a setting inside a table, with its full name and the line it stands on; where
+    it stands on none, with the table's.
+    """
+    path = (*table, *(error.where.split(".") if error.where else ()))
+    found = error.line or line_of(text, path) or line
+    return ConfigError(error.message, where=".".join(path), mend=error.mend, line=found or None)
+
+
 def refuse_literals(table: Table) -> None:
     """Credentials that others will read must be references too."""
     for key in CREDENTIAL_KEYS:

@@ -16,11 +16,7 @@ def claim(
     found = jobs.claim(transaction, target, lease, now=now, horizon=horizon, limit=limit)
     if not found:
         return found
-    sizes = events.sizes(transaction, [job.event_id for job in found])
-    held_bytes = 0
-    for count, job in enumerate(found):
-        held_bytes += sizes[job.event_id]
-        if held_bytes > BYTES_MAX and count > 0:
-            jobs.give_back(transaction, [each.id for each in found[count:]], lease)
-            return found[:count]
-    return found
+    count = events.fitting(transaction, [job.event_id for job in found], BYTES_MAX)
+    if count < len(found):
+        jobs.give_back(transaction, [job.id for job in found[count:]], lease)
+    return found[:count]

@@ -1,7 +1,7 @@
 """Events read back, for the work on them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from hookbox.model import StoredEvent, Via
@@ -24,10 +24,18 @@ WHERE e.id IN (SELECT value FROM json_each(:ids))
 """
 
 
-def sizes(transaction: Transaction, ids: Iterable[int]) -> dict[int, int]:
-    """How many bytes of content these events have, without reading them."""
-    rows = transaction.execute(SIZES, {"ids": json.dumps(list(ids))})
-    return {row["id"]: row["size"] for row in rows}
+def fitting(transaction: Transaction, ids: Sequence[int], bytes_max: int) -> int:
+    """How many of these events, the first ones, have contents that fit into so many bytes together;
+    the first one counts in any case. None of them is read for that.
+    """
+    rows = transaction.execute(SIZES, {"ids": json.dumps(ids)})
+    sizes = {row["id"]: row["size"] for row in rows}
+    held_bytes = 0
+    for count, event_id in enumerate(ids):
+        held_bytes += sizes.get(event_id, 0)  # retention may have been quicker
+        if held_bytes > bytes_max and count > 0:
+            return count
+    return len(ids)
 
 
 def by_id(transaction: Transaction, ids: Iterable[int]) -> list[StoredEvent]:

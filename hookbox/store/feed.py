@@ -75,7 +75,7 @@ def page(transaction: Transaction, wanted: Wanted) -> FeedPage:
             cursor = row["id"]
             if not wanted.kinds or row["kind"] in wanted.kinds:
                 ids.append(cursor)
-    fitting = _fitting(transaction, ids)
+    fitting = ids[: events.fitting(transaction, ids, BYTES_MAX)]
     if len(fitting) < len(ids):
         cursor, more = fitting[-1], True
     found = documents(transaction, fitting)
@@ -87,14 +87,3 @@ def end(transaction: Transaction) -> int:
     """The cursor after which comes only what is not stored yet."""
     (last,) = transaction.execute(END).fetchone()
     return int(last)
-
-
-def _fitting(transaction: Transaction, ids: Sequence[int]) -> Sequence[int]:
-    """As many of the events as fit into memory together, and at least one."""
-    sizes = events.sizes(transaction, ids)
-    held_bytes = 0
-    for count, event_id in enumerate(ids):
-        held_bytes += sizes.get(event_id, 0)
-        if held_bytes > BYTES_MAX and count > 0:
-            return ids[:count]
-    return ids

@@ -1,7 +1,7 @@
 """What a person does about the outbox: try a job now, give it up, stop and start a lane."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hookbox.errors import OperatorError
 from hookbox.store import forwarding, jobs, lanes, turns
@@ -34,12 +34,17 @@ DOING: Mapping[str, str] = {
 }
 
 
-def retry(transaction: Transaction, job_id: int, now: int) -> str:
-    """Have a job tried at once, with its whole schedule before it again; its target.
+def retry(transaction: Transaction, job_ids: Iterable[int], now: int) -> None:
+    """Have jobs tried at once, with their whole schedule before them again.
 
     A job of a paused lane is tried when that is resumed. Raises OperatorError for one that cannot
-    be tried.
+    be tried, and then none of them should be.
     """
+    for job_id in job_ids:
+        _retry_one(transaction, job_id, now)
+
+
+def _retry_one(transaction: Transaction, job_id: int, now: int) -> None:
     job = _job(transaction, job_id)
     if job["state"] in DOING:
         hint = "" if job["state"] == "running" else _replay_instead(job)
@@ -53,7 +58,6 @@ def retry(transaction: Transaction, job_id: int, now: int) -> str:
         raise OperatorError(f"job {job_id} goes to a destination that is not configured")
     turns.leave(transaction, [job_id])  # a person wants it now, whoever is before it
     _retry(transaction, job["target"], [job_id], now)
-    return str(job["target"])
 
 
 def retry_exhausted(
@@ -72,8 +76,15 @@ def _retry(transaction: Transaction, target: str, ids: Sequence[int], now: int) 
     transaction.execute(RETRY, {"ids": json.dumps(ids), "now": now, "paused": paused})
 
 
-def cancel(transaction: Transaction, job_id: int, word: Word) -> None:
-    """Give a job up. Raises OperatorError for one that is under way or over."""
+def cancel(transaction: Transaction, job_ids: Iterable[int], word: Word) -> None:
+    """Give jobs up. Raises OperatorError for one that is under way or over, and then none of them
+    should be.
+    """
+    for job_id in job_ids:
+        _cancel_one(transaction, job_id, word)
+
+
+def _cancel_one(transaction: Transaction, job_id: int, word: Word) -> None:
     job = _job(transaction, job_id)
     if not job["target"].startswith(forwarding.PREFIX):
         raise OperatorError(

@@ -150,6 +150,21 @@ def drop(transaction: Transaction, owner: str, slot: Slot) -> None:
     transaction.execute(FORGET_USE, {"owner": owner, "slot": slot})
 
 
+def source_owner(name: str) -> str:
+    """Under which name a source's secrets are kept."""
+    return f"source.{name}"
+
+
+def destination_owner(name: str) -> str:
+    """Under which name a destination's secrets are kept."""
+    return f"destination.{name}"
+
+
+def opened(transaction: Transaction, seal: Seal, owner: str) -> dict[Slot, str]:
+    """The secrets of one owner."""
+    return {slot: seal.open(sealed) for slot, sealed in of_owner(transaction, owner).items()}
+
+
 def of_owner(transaction: Transaction, owner: str) -> dict[Slot, bytes]:
     """The sealed secrets of one owner."""
     rows = transaction.execute(OF_OWNER, {"owner": owner})

@@ -76,4 +76,5 @@ def _check_destinations(runtime: Runtime, names: Collection[str]) -> None:
     known = {destination.name for destination in runtime.settings.destinations}
     for name in names:
         if name not in known and name != APPLY_ONLY:
-            raise OperatorError(f"no destination is called {name!r}")
+            there = ", ".join(sorted(known)) or "none"
+            raise OperatorError(f"no destination is called {name!r}; there are: {there}")

@@ -379,7 +379,7 @@ async def test_exhausted_job_is_retried_with_its_whole_schedule(box: Box) -> Non
     await receive(box, "a")
     async with running(box, outlet("app", program)) as run:
         await run.until(lambda: run.states() == ["exhausted"], advance_s=5.0)
-        await box.writer.write(lambda t: outbox.retry(t, job(box), box.clock.now()))
+        await box.writer.write(lambda t: outbox.retry(t, [job(box)], box.clock.now()))
         await run.until(lambda: run.states() == ["exhausted"], advance_s=5.0)
     assert [parcel.attempt for parcel in program.parcels] == [1, 2, 3, 4, 5, 6]
 
@@ -392,10 +392,10 @@ async def test_what_is_under_way_or_over_is_not_retried(box: Box, state: str) ->
         if state == "cancelled":
             await box.writer.write(lambda t: outbox.pause(t, "app", word()))
             await run.until(lambda: run.states() == ["held"])
-            await box.writer.write(lambda t: outbox.cancel(t, job(box), word()))
+            await box.writer.write(lambda t: outbox.cancel(t, [job(box)], word()))
         await run.until(lambda: run.states() == [state])
         with pytest.raises(OperatorError):
-            await box.writer.write(lambda t: outbox.retry(t, job(box), box.clock.now()))
+            await box.writer.write(lambda t: outbox.retry(t, [job(box)], box.clock.now()))
 
 
 async def test_cancelled_job_is_never_brought(box: Box) -> None:
@@ -404,7 +404,7 @@ async def test_cancelled_job_is_never_brought(box: Box) -> None:
     await receive(box, "a")
     async with running(box, outlet("app", program)) as run:
         await run.until(lambda: run.states() == ["held"])
-        await box.writer.write(lambda t: outbox.cancel(t, job(box), word()))
+        await box.writer.write(lambda t: outbox.cancel(t, [job(box)], word()))
         await box.writer.write(lambda t: outbox.resume(t, "app"))
         await box.writer.write(lambda t: outbox.release(t, "app"))
         await run.turns()
