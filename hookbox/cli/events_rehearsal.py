@@ -6,7 +6,7 @@ from hookbox import assembly, onward
 from hookbox.cli import terminal
 from hookbox.cli.box import Box
 from hookbox.flows.rehearsal import Rehearsal, Rehearser
-from hookbox.store import database, events, sources
+from hookbox.store import database, events, pseudonyms, secrets, sources
 from hookbox.store.forwarding import PREFIX, target_of
 from hookbox.store.reprocess import APPLY_ONLY
 
@@ -18,8 +18,9 @@ def rehearse(
     settings = box.settings()
     with database.reading(box.state) as transaction:
         ids = sources.known(transaction)
+        erased = pseudonyms.known(transaction, lambda: secrets.load_seal(box.state))
     rehearser = Rehearser(
-        assembly.reading_sources(settings, ids), [] if to else onward.routes(settings)
+        assembly.reading_sources(settings, ids), [] if to else onward.routes(settings), erased
     )
     for page in chosen:
         with database.reading(box.state) as transaction:

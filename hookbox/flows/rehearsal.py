@@ -13,6 +13,7 @@ from hookbox.rules.suppression import cause_of
 from hookbox.store import statuses, suppressions
 from hookbox.store.connections import Transaction
 from hookbox.store.ledger import Applied, concerned, status_effect
+from hookbox.store.pseudonyms import Pseudonyms
 from hookbox.store.statuses import StatusKey
 
 
@@ -35,8 +36,10 @@ class Rehearsal:
 class Rehearser:
     """Rehearses one page of events after another."""
 
-    def __init__(self, sources: Mapping[str, Source], routes: Sequence[Route]) -> None:
-        self._sources, self._routes = sources, routes
+    def __init__(
+        self, sources: Mapping[str, Source], routes: Sequence[Route], erased: Pseudonyms
+    ) -> None:
+        self._sources, self._routes, self._erased = sources, routes, erased
         self._statuses: dict[StatusKey, Status] = {}
         self.found = Rehearsal()
 
@@ -90,6 +93,7 @@ class Rehearser:
             return
         about = concerned(notification, suppress_ambiguous=applied.suppress_ambiguous)
         unknown = [address for address in about.values() if address not in self.found.suppressed]
-        for verdict in suppressions.verdicts(transaction, unknown, applied.scope or None):
+        scope = applied.scope or None
+        for verdict in suppressions.verdicts(transaction, unknown, scope, self._erased):
             if not verdict.suppressed:
                 self.found.suppressed.add(verdict.address)

@@ -14,6 +14,7 @@ from functools import partial
 
 from hookbox.clock import Clock
 from hookbox.errors import StoreError
+from hookbox.store import retention
 from hookbox.store.connections import Transaction
 from hookbox.store.retention import Counts
 from hookbox.store.sweeps import Horizons, Sweep, all_of_a_pass
@@ -22,6 +23,7 @@ from hookbox.store.writer import Writer
 log = logging.getLogger("hookbox.retain")
 
 FIRST_AFTER_S = 60.0  # what a start has to do comes first; a box that restarts often still forgets
+SILENCE_MAX_MS = 7 * 86_400_000
 EVERY_S = 3_600.0
 # A step holds the writer for so long and one more look at the clock, and then for its commit.
 STEP_S = 0.002
@@ -73,11 +75,18 @@ class Retention:
         await self._clock.sleep(FIRST_AFTER_S)
         while True:
             try:
-                if self._trusted():
+                if self._trusted() and await self._heard_lately():
                     await self.purge()
             except StoreError as error:
                 log.warning("retention waits error=%s", error)
             await self._clock.sleep(EVERY_S)
+
+    async def _heard_lately(self) -> bool:
+        """A clock that is far ahead makes everything old. When nobody has sent anything for a week,
+        by that clock, nothing new needs the room either.
+        """
+        newest = await self._writer.write(retention.newest)
+        return newest is not None and newest > self._clock.now() - SILENCE_MAX_MS
 
     async def purge(self) -> Counts:
         """One whole pass; what went."""

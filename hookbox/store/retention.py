@@ -18,6 +18,7 @@ from itertools import takewhile
 from hookbox.store import settled
 from hookbox.store.connections import Row, Transaction
 
+NEWEST = "SELECT received_at FROM delivery ORDER BY id DESC LIMIT 1"
 UNFINISHED = "('available', 'running', 'held')"
 
 NEXT_DELIVERIES = """
@@ -192,6 +193,12 @@ class Walk:
         if gone:
             self.stage.take(transaction, gone, counts)
         return set(gone)
+
+
+def newest(transaction: Transaction) -> int | None:
+    """When the delivery came that was stored last."""
+    row = transaction.execute(NEWEST).fetchone()
+    return None if row is None else int(row["received_at"])
 
 
 def place(transaction: Transaction, stage: Stage) -> int:
