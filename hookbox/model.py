@@ -227,6 +227,21 @@ class Admission:
         )
 
 
+class Drive(StrEnum):
+    """What admits the events of a source: whichever way is faster, or its event list alone."""
+
+    WEBHOOK = "webhook"
+    CURSOR = "cursor"
+
+
+class Order(StrEnum):
+    """Whose events are brought one after the other, in the order in which they were applied."""
+
+    NONE = "none"
+    RECIPIENT = "recipient"
+    SOURCE = "source"
+
+
 class Verdict(Enum):
     """What one attempt says about its job."""
 

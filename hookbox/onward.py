@@ -15,7 +15,7 @@ from hookbox.destinations import DESTINATIONS
 from hookbox.destinations.contract import DestinationType, Outfit, Reading
 from hookbox.errors import ConfigError
 from hookbox.flows.forward import FAILURES_MAX, SCHEDULE_S, Outlet
-from hookbox.flows.routes import Order, Route
+from hookbox.flows.routes import Route
 from hookbox.model import Slot
 from hookbox.net import Way
 from hookbox.providers.secret_text import made_whsec, whsec_only
@@ -108,7 +108,7 @@ def _route(chosen: DestinationSettings) -> Route:
         sources=frozenset(chosen.sources),
         kinds=frozenset(chosen.kinds),
         domains=frozenset(folded(f"@{domain}")[1:] for domain in chosen.domains),
-        order=Order(chosen.order),
+        order=chosen.order,
     )
 
 

@@ -6,7 +6,8 @@ What the provider's feed cannot do is refused here, when the configuration is re
 from dataclasses import replace
 
 from hookbox.errors import ConfigError
-from hookbox.flows.polling import Drive, Polling
+from hookbox.flows.polling import Polling
+from hookbox.model import Drive
 from hookbox.providers.contract import Provider
 from hookbox.providers.feed import Feed
 from hookbox.settings import PollSettings, SourceSettings, on_loopback
@@ -45,7 +46,7 @@ def polled(chosen: SourceSettings, provider: Provider) -> Polling | None:
         url=poll.url,
         token=_token(poll),
         every_s=poll.every_s,
-        drive=Drive(poll.drive),
+        drive=poll.drive,
         scoped=poll.scoped,
         read_url=poll.read,
         limit=poll.limit or feed.limit_max,
@@ -73,7 +74,7 @@ def _check_poll(poll: PollSettings, feed: Feed) -> None:
     refused = (
         (
             "drive",
-            poll.drive == "cursor" and not feed.sequential,
+            poll.drive is Drive.CURSOR and not feed.sequential,
             "this sender's list has no sequence that could decide the order",
             'write drive = "webhook", or remove the line',
         ),

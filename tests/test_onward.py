@@ -9,8 +9,7 @@ import pytest
 from hookbox import onward
 from hookbox.errors import ConfigError
 from hookbox.flows.forward import SCHEDULE_S, Outlet
-from hookbox.flows.routes import Order
-from hookbox.model import Kind, Slot
+from hookbox.model import Kind, Order, Slot
 from hookbox.settings import DestinationSettings, Settings, masked, parse
 from hookbox.store import database, schema, secrets
 

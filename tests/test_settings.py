@@ -264,7 +264,7 @@ REFUSED = [
     (POLL.replace("api.", "u:p@api."), 5, "source.a.poll.url", "no address", "without a user"),
     (POLL.replace("api.example", "[::1"), 5, "source.a.poll.url", "names no host", "https://"),
     (POLL + 'every = "often"\n', 6, "source.a.poll.every", "not a duration", "15m"),
-    (POLL + 'drive = "both"\n', 6, "source.a.poll.drive", "no way to drive", '"cursor"'),
+    (POLL + 'drive = "both"\n', 6, "source.a.poll.drive", "is not a way to", "webhook, cursor"),
     (POLL + 'scoped = "yes"\n', 6, "source.a.poll.scoped", "neither true nor false", ""),
     (POLL + 'read = "https://api.example.com/m"\n', 6, "source.a.poll.read", "the inbox", "{in"),
     (

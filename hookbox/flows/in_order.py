@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 
 from hookbox.clock import Clock
 from hookbox.errors import Overloaded
-from hookbox.flows.polling import Drive
 from hookbox.flows.sources import Source
-from hookbox.model import Admission, SplitEvent, Via
+from hookbox.model import Admission, Drive, SplitEvent, Via
 from hookbox.store import admissions, early
 from hookbox.store.connections import Transaction
 from hookbox.store.proposals import Proposal

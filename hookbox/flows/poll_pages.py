@@ -11,8 +11,8 @@ from functools import partial
 from hookbox.clock import Clock
 from hookbox.errors import StoreRejected
 from hookbox.flows.fetch import Fetched
-from hookbox.flows.polling import Drive, Round, Walk, sequence
-from hookbox.model import Admission, Rotten, Slot, SplitEvent, Via
+from hookbox.flows.polling import Round, Walk, sequence
+from hookbox.model import Admission, Drive, Rotten, Slot, SplitEvent, Via
 from hookbox.providers.feed import Page
 from hookbox.rules.reach import parsed
 from hookbox.rules.sequences import Range, missing

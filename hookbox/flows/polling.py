@@ -3,16 +3,10 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hookbox.model import Drive
 from hookbox.providers.feed import Feed, Page, Place
 
 SEQUENCE_DIGITS_MAX = 18  # any such number fits into 64 bits
-
-
-class Drive(StrEnum):
-    """What admits the events of a source: whichever way is faster, or its event list alone."""
-
-    WEBHOOK = "webhook"
-    CURSOR = "cursor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,20 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-from hookbox.model import Kind, Notification
+from hookbox.model import Kind, Notification, Order
 from hookbox.rules.folding import folded
 from hookbox.store.forwarding import Onward, target_of
 from hookbox.store.ledger import Applied
-
-
-class Order(StrEnum):
-    """Whose events are brought one after the other, in the order in which they were applied."""
-
-    NONE = "none"
-    RECIPIENT = "recipient"
-    SOURCE = "source"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

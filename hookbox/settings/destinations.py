@@ -1,11 +1,10 @@
 """`[destination.NAME]`: what every destination may say. The rest is for its type to judge."""
 
 import re
-from typing import get_args
 
 from hookbox.errors import ConfigError
-from hookbox.model import Kind
-from hookbox.settings.records import DestinationSettings, Order, Settings
+from hookbox.model import Kind, Order
+from hookbox.settings.records import DestinationSettings, Settings
 from hookbox.settings.reference import Reference
 from hookbox.settings.tables import (
     Table,
@@ -37,7 +36,7 @@ def destination(table: Table) -> DestinationSettings:
         domains=table.take("domains", one_or_many(_domain), ()),
         retry_s=table.take("retry", _retry, None),
         concurrency=table.take("concurrency", _concurrency, None),
-        order=table.take("order", one_of(get_args(Order), "an order"), "none"),
+        order=table.take("order", one_of(Order, "an order"), Order.NONE),
         failures_max=table.take("failures_max", count, None),
         secret=table.take("secret", Reference.parse, None),
         previous_secret=table.take("previous_secret", Reference.parse, None),

@@ -7,19 +7,17 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, cast, get_args
 from urllib.parse import SplitResult, urlsplit
 
 from hookbox.errors import ConfigError
+from hookbox.model import Drive
 from hookbox.settings.reference import Reference
-from hookbox.settings.tables import Table, count, flag
+from hookbox.settings.tables import Table, count, flag, one_of
 from hookbox.settings.units import duration
 
 EVERY_S = 900  # a quarter of an hour turns an outage of hours into a delay
 # The characters of a URL, without credentials in it and without a fragment.
 URL = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+(?:/[!\"$-~]*)?")
-
-Drive = Literal["webhook", "cursor"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +29,7 @@ class PollSettings:
     url: str
     token: Reference
     every_s: int = EVERY_S
-    drive: Drive = "webhook"
+    drive: Drive = Drive.WEBHOOK
     scoped: bool = False
     read: str | None = None
     limit: int | None = None
@@ -47,7 +45,7 @@ def read_poll(table: Table) -> PollSettings:
         url=table.need("url", _url, mend='add a line like url = "https://api.example.com/events"'),
         token=token,
         every_s=table.take("every", duration, EVERY_S),
-        drive=table.take("drive", _drive, "webhook"),
+        drive=table.take("drive", one_of(Drive, "a way to drive a source"), Drive.WEBHOOK),
         scoped=table.take("scoped", flag, False),
         read=table.take("read", _read_url, None),
         limit=table.take("limit", count, None),
@@ -87,14 +85,6 @@ def _read_url(value: object) -> str:
             mend='write {inbox_id} there, like "https://api.example.com/inboxes/{inbox_id}/messages"',
         )
     return value
-
-
-def _drive(value: object) -> Drive:
-    if value not in get_args(Drive):
-        raise ConfigError(
-            f"{value!r} is no way to drive a source", mend='write "webhook" or "cursor"'
-        )
-    return cast(Drive, value)
 
 
 def _parts(text: str) -> SplitResult | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from hookbox.model import Kind
+from hookbox.model import Kind, Order
 from hookbox.settings.doors import Listen, Network
 from hookbox.settings.polling import PollSettings
 from hookbox.settings.reference import Reference
@@ -22,7 +22,6 @@ BODY_MAX_CEILING_BYTES = 100 << 20
 BODY_MAX_FLOOR_BYTES = 1 << 10
 
 Skew = Literal["enforce", "observe"]
-Order = Literal["none", "recipient", "source"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +96,7 @@ class DestinationSettings:
     domains: tuple[str, ...] = ()
     retry_s: tuple[int, ...] | None = None
     concurrency: int | None = None
-    order: Order = "none"
+    order: Order = Order.NONE
     failures_max: int | None = None
     secret: Reference | None = None
     previous_secret: Reference | None = None

@@ -10,13 +10,13 @@ from pathlib import Path
 from hookbox.clock import ManualClock
 from hookbox.flows.certificates import Certificates
 from hookbox.flows.pollers import Pollers
-from hookbox.flows.polling import Drive, Polling, Round
+from hookbox.flows.polling import Polling, Round
 from hookbox.flows.probe import Probes
 from hookbox.flows.receive import Receipt, Receiver
 from hookbox.flows.sources import Source, Sources
 from hookbox.flows.tally import Tally
 from hookbox.flows.work import Worker
-from hookbox.model import Delivery, Slot, Via
+from hookbox.model import Delivery, Drive, Slot, Via
 from hookbox.net import Net
 from hookbox.providers import PROVIDERS
 from hookbox.providers.contract import Key, Trust

@@ -14,10 +14,10 @@ import pytest
 from hookbox.errors import OperatorError
 from hookbox.flows.forward import Outlet, lane
 from hookbox.flows.outbox import Outbox
-from hookbox.flows.routes import Order, Route
+from hookbox.flows.routes import Route
 from hookbox.flows.settlement import take_back
 from hookbox.flows.work import Worker
-from hookbox.model import Attempt, Kind, Parcel, Verdict
+from hookbox.model import Attempt, Kind, Order, Parcel, Verdict
 from hookbox.rules.breaker import PROBES_S
 from hookbox.rules.suppression import Budget
 from hookbox.store import forwarding, outbox, reprocess, sources

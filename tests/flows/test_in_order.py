@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from hookbox.flows.polling import Drive, End
+from hookbox.flows.polling import End
 from hookbox.flows.receive import Outcome
-from hookbox.model import Via
+from hookbox.model import Drive, Via
 from tests.flows.polled import PolledBox
 from tests.servers import answering
 from tests.upstream import event

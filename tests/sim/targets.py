@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 
 from hookbox.flows.forward import Outlet
-from hookbox.flows.routes import Order, Route
-from hookbox.model import Attempt, Kind, Parcel, Verdict
+from hookbox.flows.routes import Route
+from hookbox.model import Attempt, Kind, Order, Parcel, Verdict
 from tests.sim.plan import Mood
 from tests.sim.world import Effect, World
 
