@@ -1,6 +1,7 @@
 """`hookbox recipients erase`: forget an address, but not that it must not be mailed."""
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,7 +10,9 @@ from hookbox.cli.box import Box, pass_box
 from hookbox.cli.failures import Failure
 from hookbox.store import database, secrets
 from hookbox.store.decisions import Word
-from hookbox.store.writer import Writer
+
+if TYPE_CHECKING:
+    from hookbox.store.writer import Writer
 
 PATIENCE_S = 3_600.0  # every byte is looked at: some seconds a gigabyte, more beside senders
 
@@ -58,7 +61,7 @@ def _erased_alone(box: Box, address: str, word: Word) -> door.Fields:
     from hookbox.cli.alone import alone
     from hookbox.flows.erase import Erasures
 
-    async def erase(writer: Writer) -> door.Fields:
+    async def erase(writer: "Writer") -> door.Fields:
         path, seal = box.state / database.FILE_NAME, secrets.load_seal(box.state)
         erasures = Erasures(writer, path, seal, box.clock, asyncio.Lock())
         return asdict(await erasures.erase(address, word))
