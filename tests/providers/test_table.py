@@ -2,11 +2,12 @@
 
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from hookbox import assembly
-from hookbox.providers import PROVIDERS
+from hookbox.providers import PROVIDERS, declared_feed, hmac
 from hookbox.settings import parse
 from tests.providers.table import rows
 
@@ -33,6 +34,16 @@ def test_readme_has_a_row_for_every_setting_of_a_provider(name: str) -> None:
         return
     row = rf"^\| [^|]*`{name}`[^|]* \| `{{}}` \| "
     assert [key for key in options if not re.search(row.format(key), text, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("module", [hmac, declared_feed])
+def test_readme_describes_declared_settings_as_the_code_does(module: ModuleType) -> None:
+    """All but the map, which the code's reader finds elsewhere."""
+    described = [line for line in (module.__doc__ or "").splitlines() if " # " in line]
+    readme = README.read_text().splitlines()
+    missing = [line for line in described if line not in readme]
+    assert [line for line in missing if "see providers/plain.py" not in line] == []
+    assert len(described) > 5
 
 
 def test_every_configuration_in_the_readme_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
