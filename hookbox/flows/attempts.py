@@ -29,22 +29,16 @@ class Finished:
 def record(transaction: Transaction, done: Finished, schedule_s: Sequence[float], now: int) -> None:
     """What one attempt came to, fenced: a job that was taken back meanwhile is left alone."""
     job, attempt = done.job, done.attempt
+    if attempt.verdict is Verdict.DONE:
+        if jobs.complete(transaction, [job.id], done.lease, outcome=attempt.outcome, now=now):
+            _remember(transaction, done)
+            turns.leave(transaction, [job.id])
+        return
     if job.id not in jobs.owned(transaction, [job.id], done.lease):
         return
-    jobs.record_attempt(
-        transaction,
-        job,
-        started_at=done.started_at,
-        took_ms=done.took_ms,
-        outcome=attempt.outcome,
-        status=attempt.status,
-        excerpt=attempt.excerpt,
-    )
+    _remember(transaction, done)
     failures = job.attempts - job.spared
-    if attempt.verdict is Verdict.DONE:
-        jobs.complete(transaction, [job.id], done.lease, outcome=attempt.outcome, now=now)
-        turns.leave(transaction, [job.id])
-    elif attempt.spared:
+    if attempt.spared:
         jobs.put_off(transaction, job.id, run_at=now, outcome=attempt.outcome, spared=True)
     elif attempt.verdict is Verdict.NEVER or failures >= len(schedule_s):
         log.warning("given up job=%d event=%d last=%s", job.id, job.event_id, attempt.outcome)
@@ -52,6 +46,18 @@ def record(transaction: Transaction, done: Finished, schedule_s: Sequence[float]
     else:
         run_at = now + round(_wait_s(schedule_s, failures, attempt) * 1000)
         jobs.put_off(transaction, job.id, run_at=run_at, outcome=attempt.outcome)
+
+
+def _remember(transaction: Transaction, done: Finished) -> None:
+    jobs.record_attempt(
+        transaction,
+        done.job,
+        started_at=done.started_at,
+        took_ms=done.took_ms,
+        outcome=done.attempt.outcome,
+        status=done.attempt.status,
+        excerpt=done.attempt.excerpt,
+    )
 
 
 def _wait_s(schedule_s: Sequence[float], failures: int, attempt: Attempt) -> float:

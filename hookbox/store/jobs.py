@@ -191,9 +191,10 @@ def owned(transaction: Transaction, ids: Iterable[int], lease: Lease) -> set[int
 
 def complete(
     transaction: Transaction, ids: Iterable[int], lease: Lease, *, outcome: str, now: int
-) -> None:
-    """Finish the jobs that this lease still holds."""
-    transaction.execute(COMPLETE, {**_held(ids, lease), "outcome": outcome, "now": now})
+) -> int:
+    """Finish the jobs that this lease still holds; how many those are."""
+    done = {**_held(ids, lease), "outcome": outcome, "now": now}
+    return transaction.execute(COMPLETE, done).rowcount
 
 
 def give_back(transaction: Transaction, ids: Iterable[int], lease: Lease) -> None:

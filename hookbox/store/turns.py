@@ -49,7 +49,10 @@ def take(transaction: Transaction, rows: Sequence[tuple[str, str, int]]) -> None
 def leave(transaction: Transaction, ids: Iterable[int]) -> None:
     """These jobs are finished; whoever comes next, and is the first everywhere, may go."""
     place = {"ids": json.dumps(list(ids))}
-    followers = [row["id"] for row in transaction.execute(FOLLOWERS, place) if row["id"]]
+    queues = transaction.execute(FOLLOWERS, place).fetchall()
+    if not queues:
+        return  # as at most destinations
     transaction.execute(LEAVE, place)
+    followers = [row["id"] for row in queues if row["id"]]
     if followers:
         transaction.execute(LET_GO, {"ids": json.dumps(followers)})
