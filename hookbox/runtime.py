@@ -69,6 +69,7 @@ class Runtime:
         stored = partial(self._wake, ())
         self.pollers = Pollers(self.writer, self.net, self.sources, clock, stored)
         self.receiver: Receiver
+        self.outbox: Outbox
         self.worker: Worker
         self.decisions: Decisions
         self.standstill: Standstill
@@ -79,7 +80,6 @@ class Runtime:
         self._tasks: list[asyncio.Task[None]] = []
         self._working: asyncio.Task[None] | None = None
         self._settled = False
-        self.outbox: Outbox
         self._outlets: dict[str, Outlet] = {}
         self._warned: set[str] = set()
         self.ready = False

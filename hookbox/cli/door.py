@@ -17,9 +17,8 @@ from hookbox.cli.box import Box
 from hookbox.errors import OperatorError, StoreBusy
 from hookbox.store import database
 from hookbox.store.connections import Transaction
-from hookbox.store.state import prepare_state
+from hookbox.store.state import SOCKET_NAME, prepare_state
 
-SOCKET_NAME = "hookbox.sock"
 ANSWER_MAX_S = 10.0  # the longest thing asked for is one commit behind a busy disk
 
 Fields = Mapping[str, Any]

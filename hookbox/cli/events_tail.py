@@ -76,7 +76,7 @@ def _followed(box: Box, after: int | None, kinds: Sequence[str]) -> Iterator[Row
             if not met:
                 raise
         if not met:
-            raise StoreBusy("the running server did not answer")
+            raise StoreBusy("the running server did not answer; try again in a moment")
         if not lost:
             terminal.say(f"the server is gone; when it is back, this goes on after event {cursor}")
             lost = True

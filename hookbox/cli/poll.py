@@ -99,7 +99,9 @@ async def _poll(box: Box, name: str, begin: str | None, *, patient: bool) -> Tol
         async def ask(_: str | None) -> Told:
             answer = door.ask(box.state, "poll", {"source": name}, ROUND_MAX_S)
             if answer is None:
-                raise StoreBusy("the server has stopped meanwhile")
+                raise StoreBusy(
+                    "the server has stopped meanwhile; what it stored is kept, ask again"
+                )
             return answer
 
         return await _rounds(box, told, ask, patient=patient)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hookbox.cli.door import SOCKET_NAME, SocketConnection
+from hookbox.cli.door import SocketConnection
 from hookbox.errors import OperatorError
+from hookbox.store.state import SOCKET_NAME
 
 SILENCE_MAX_S = 40.0  # the server says something every 15 s
 

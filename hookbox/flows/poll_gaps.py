@@ -69,7 +69,9 @@ class Gaps:
             log.error(
                 "events stay missing source=%s from=%s to=%s "
                 "(a credential that sees some inboxes only needs scoped = true)",
-                *(walk.round.source, gap.first, gap.last),
+                walk.round.source,
+                gap.first,
+                gap.last,
             )
 
     async def start_anew(self, walk: Walk, error: CursorExpired) -> None:

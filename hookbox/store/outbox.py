@@ -55,7 +55,10 @@ def _retry_one(transaction: Transaction, job_id: int, now: int) -> None:
             "see: hookbox quarantine list"
         )
     if job["last_outcome"] == forwarding.UNCONFIGURED:
-        raise OperatorError(f"job {job_id} goes to a destination that is not configured")
+        raise OperatorError(
+            f"job {job_id} goes to a destination that is not configured; configure it again, or "
+            f"give the job up with: hookbox outbox cancel {job_id} --reason ..."
+        )
     turns.leave(transaction, [job_id])  # a person wants it now, whoever is before it
     _retry(transaction, job["target"], [job_id], now)
 
@@ -108,7 +111,9 @@ def resume(transaction: Transaction, destination: str) -> None:
     not paused.
     """
     if not lanes.resume(transaction, forwarding.target_of(destination)):
-        raise OperatorError(f"destination {destination} is not paused")
+        raise OperatorError(
+            f"destination {destination} is not paused; what stands still is said by: hookbox outbox"
+        )
 
 
 def hold(transaction: Transaction, destination: str) -> int:

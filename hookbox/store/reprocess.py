@@ -101,15 +101,16 @@ def replay_each(
     replays = Replays()
     for event_id in event_ids:
         for place in to or ("",):
+            applied = place in ("", APPLY_ONLY)
             try:
-                if place in ("", APPLY_ONLY):
+                if applied:
                     number = replay(transaction, event_id, word, hands_on=not place)
                 else:
                     number = bring(transaction, event_id, place, word)
             except OperatorError as error:
                 replays.refused.append({"event_id": event_id, "why": str(error)})
                 continue
-            target = forwarding.target_of(place) if place not in ("", APPLY_ONLY) else jobs.APPLY
+            target = jobs.APPLY if applied else forwarding.target_of(place)
             replays.queued.append({"event_id": event_id, "target": target, "replay": number})
     return replays
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from hookbox.errors import OperatorError
 
 STATE_MODE = 0o700
+SOCKET_NAME = "hookbox.sock"  # the private door's
 
 
 def prepare_state(state: Path) -> None:

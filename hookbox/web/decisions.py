@@ -1,39 +1,35 @@
 """What commands ask of the running server about addresses and events. Only through the socket."""
 
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
 
 from hookbox.assembly import fingerprint
 from hookbox.control import Control
 from hookbox.errors import OperatorError
 from hookbox.rules.suppression import Cause
 from hookbox.runtime import Runtime
-from hookbox.store.decisions import Verb, Word
+from hookbox.store.decisions import Verb
 from hookbox.store.suppressions import Wanted
-
-Fields = dict[str, Any]
-Action = Callable[[Fields], Awaitable[Fields]]
+from hookbox.web.actions import Action, Fields, word
 
 
 def decision_actions(runtime: Runtime) -> dict[str, Action]:
     """Action name -> what it does."""
-    decisions, word = runtime.decisions, partial(_word, runtime)
+    decisions, told = runtime.decisions, partial(word, runtime)
 
     async def add(fields: Fields) -> Fields:
         wanted = [Wanted(**{**each, "cause": Cause(each["cause"])}) for each in fields["wanted"]]
-        return {"added": await decisions.suppress(wanted, Verb(fields["verb"]), word(fields))}
+        return {"added": await decisions.suppress(wanted, Verb(fields["verb"]), told(fields))}
 
     async def lift(fields: Fields) -> Fields:
-        await decisions.lift(fields["address"], fields["scope"], word(fields))
+        await decisions.lift(fields["address"], fields["scope"], told(fields))
         return {}
 
     async def forget(fields: Fields) -> Fields:
-        return {"event_id": await decisions.forget(fields["source"], fields["key"], word(fields))}
+        return {"event_id": await decisions.forget(fields["source"], fields["key"], told(fields))}
 
     async def replay(fields: Fields) -> Fields:
         ids = [int(each) for each in fields["event_ids"]]
-        replays = await decisions.replay(ids, [str(each) for each in fields["to"]], word(fields))
+        replays = await decisions.replay(ids, [str(each) for each in fields["to"]], told(fields))
         return {"queued": replays.queued, "refused": replays.refused}
 
     async def renew_token(_: Fields) -> Fields:
@@ -62,7 +58,7 @@ def rebuild_actions(runtime: Runtime) -> dict[str, Action]:
 
     async def swap(fields: Fields) -> Fields:
         position = int(fields["position"])
-        done = await runtime.standstill.swap(fields["scratch"], position, _word(runtime, fields))
+        done = await runtime.standstill.swap(fields["scratch"], position, word(runtime, fields))
         return {"rows": done}
 
     async def go_on(_: Fields) -> Fields:
@@ -70,7 +66,3 @@ def rebuild_actions(runtime: Runtime) -> dict[str, Action]:
         return {}
 
     return {"rebuild.hold": hold, "rebuild.swap": swap, "rebuild.end": go_on}
-
-
-def _word(runtime: Runtime, fields: Fields) -> Word:
-    return runtime.decisions.word(str(fields["who"]), str(fields["reason"]))

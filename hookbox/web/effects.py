@@ -8,7 +8,7 @@ would take for one place are two keys.
 """
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
@@ -23,10 +23,9 @@ from hookbox.runtime import Runtime
 from hookbox.settings import duration
 from hookbox.store import effects
 from hookbox.store.connections import Transaction
+from hookbox.web.actions import Action, Fields, word
 from hookbox.web.guards import with_token
 
-Fields = dict[str, Any]
-Action = Callable[[Fields], Awaitable[Fields]]
 Work = Callable[[Transaction, int], Answer]  # what happens at an instant
 
 PATH = "/v1/effects"
@@ -81,10 +80,9 @@ def effect_actions(runtime: Runtime) -> dict[str, Action]:
         return dict(effects.line(key, await _done(runtime, _work(key, fields, fields["token"]))))
 
     async def settle(fields: Fields) -> Fields:
-        word = runtime.decisions.word(str(fields["who"]), str(fields["reason"]))
         verdict = Verdict(fields["verdict"])
         await runtime.writer.write(
-            partial(effects.settle, key=fields["key"], verdict=verdict, word=word)
+            partial(effects.settle, key=fields["key"], verdict=verdict, word=word(runtime, fields))
         )
         return {}
 

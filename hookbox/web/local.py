@@ -7,7 +7,6 @@ refused. Host is checked against DNS rebinding.
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from litestar import Litestar, Request, Response, get, post
@@ -19,6 +18,7 @@ from hookbox.control import Control
 from hookbox.errors import HookboxError, OperatorError
 from hookbox.model import Kind, Slot
 from hookbox.runtime import Runtime
+from hookbox.web.actions import Action, Fields
 from hookbox.web.answers import answers
 from hookbox.web.decisions import decision_actions, rebuild_actions
 from hookbox.web.effects import effect_actions, effect_routes, routed
@@ -30,8 +30,6 @@ from hookbox.web.retention import retention_actions
 
 log = logging.getLogger("hookbox.local")
 
-Fields = dict[str, Any]
-Action = Callable[[Fields], Awaitable[Fields]]
 PATH_MAX = 128  # the longest path of this door has 30
 PORT = re.compile(r":[0-9]+\Z")
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")

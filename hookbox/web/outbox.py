@@ -1,6 +1,6 @@
 """The outbox at the private door: what commands ask, and replays for programs."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from litestar import Response, post
@@ -11,10 +11,8 @@ from hookbox.errors import OperatorError
 from hookbox.runtime import Runtime
 from hookbox.store.forwarding import target_of
 from hookbox.store.reprocess import APPLY_ONLY
+from hookbox.web.actions import Action, Fields, word
 from hookbox.web.guards import with_token
-
-Fields = dict[str, Any]
-Action = Callable[[Fields], Awaitable[Fields]]
 
 
 def outbox_actions(runtime: Runtime) -> dict[str, Action]:
@@ -29,14 +27,12 @@ def outbox_actions(runtime: Runtime) -> dict[str, Action]:
         return {"retried": len(ids)}
 
     async def cancel(fields: Fields) -> Fields:
-        word = decisions.word(str(fields["who"]), str(fields["reason"]))
-        await decisions.cancel([int(each) for each in fields["ids"]], word)
+        await decisions.cancel([int(each) for each in fields["ids"]], word(runtime, fields))
         return {}
 
     async def pause(fields: Fields) -> Fields:
-        word = decisions.word(str(fields["who"]), str(fields["reason"]))
         destination = str(fields["destination"])
-        held = await decisions.pause(destination, word)
+        held = await decisions.pause(destination, word(runtime, fields))
         runtime.outbox.recall(target_of(destination))
         return {"held": held}
 
@@ -64,8 +60,8 @@ def replays(runtime: Runtime) -> BaseRouteHandler:
         if not (isinstance(to, list) and all(isinstance(each, str) for each in to)):
             raise ValidationException("`to` is a list of destinations")
         _check_destinations(runtime, to)
-        word = runtime.decisions.word("a program", str(reason))
-        done = await runtime.decisions.replay([event_id], to, word)
+        asked = runtime.decisions.word("a program", str(reason))
+        done = await runtime.decisions.replay([event_id], to, asked)
         told = {"queued": done.queued, "refused": done.refused}
         return Response(told, status_code=200 if done.queued else 409)
 

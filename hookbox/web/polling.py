@@ -1,13 +1,9 @@
 """What `hookbox poll` asks of the running server. Only through the socket."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import Any
 
 from hookbox.runtime import Runtime
-
-Fields = dict[str, Any]
-Action = Callable[[Fields], Awaitable[Fields]]
+from hookbox.web.actions import Action, Fields
 
 
 def poll_actions(runtime: Runtime) -> dict[str, Action]:

@@ -17,6 +17,7 @@ from hookbox.clock import SystemClock
 from hookbox.errors import ConfigError, HookboxError
 from hookbox.runtime import Runtime
 from hookbox.settings import Settings
+from hookbox.store.state import SOCKET_NAME
 from hookbox.web.connections import Limits
 from hookbox.web.hooks import public_app
 from hookbox.web.local import local_app
@@ -30,7 +31,6 @@ log = logging.getLogger("hookbox.serve")
 # grace between them the whole stop stays under 10 s.
 GRACE_S = 4.0
 PRIVATE_GRACE_S = 1.0
-SOCKET_NAME = "hookbox.sock"
 # The private door serves one person and a few programs on this machine. Some of them wait half a
 # minute for events.
 LOCAL_LIMITS = Limits(

@@ -9,7 +9,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from hookbox.cli.door import SOCKET_NAME, SocketConnection
+from hookbox.cli.door import SocketConnection
+from hookbox.store.state import SOCKET_NAME
 from tests.cli.shell import Shell
 from tests.witness.client import SECRET
 from tests.witness.server import Server

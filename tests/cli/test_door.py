@@ -10,6 +10,7 @@ import pytest
 from hookbox.cli import door
 from hookbox.errors import OperatorError
 from hookbox.store.lock import Lock
+from hookbox.store.state import SOCKET_NAME
 from tests.cli.shell import Shell, delivery
 from tests.witness.client import SECRET
 from tests.witness.server import Server
@@ -56,7 +57,7 @@ def test_server_that_holds_the_lock_and_does_not_answer_exits_75(shell: Shell) -
 def test_socket_that_a_killed_server_left_behind_is_no_server(shell: Shell) -> None:
     shell.state.mkdir()
     with door.socket.socket(door.socket.AF_UNIX) as left:
-        left.bind(str(shell.state / door.SOCKET_NAME))
+        left.bind(str(shell.state / SOCKET_NAME))
     assert shell("secret", "set", "sealed", typed=SECRET).exit_code == 0
 
 
@@ -65,7 +66,7 @@ def test_server_that_never_answers_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(door, "ANSWER_MAX_S", 0.05)
     with door.socket.socket(door.socket.AF_UNIX) as mute:
-        mute.bind(str(tmp_path / door.SOCKET_NAME))
+        mute.bind(str(tmp_path / SOCKET_NAME))
         mute.listen()
         with pytest.raises(door.StoreBusy, match="did not answer"):
             door.ask(tmp_path, "flush", {})

@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
-from hookbox.cli.door import SOCKET_NAME, SocketConnection
+from hookbox.cli.door import SocketConnection
+from hookbox.store.state import SOCKET_NAME
 from tests.cli.shell import Shell
 from tests.witness.server import Server
 

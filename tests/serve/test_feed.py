@@ -13,8 +13,9 @@ from typing import Any, Self
 
 import pytest
 
-from hookbox.cli.door import SOCKET_NAME, SocketConnection
+from hookbox.cli.door import SocketConnection
 from hookbox.model import Kind
+from hookbox.store.state import SOCKET_NAME
 from hookbox.web.feed import POLLS_MAX, TAILS_MAX
 from tests.serve.test_life import until
 from tests.serve.wire import post, signed
