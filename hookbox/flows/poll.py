@@ -114,6 +114,8 @@ class Rounds:
                 done.end, done.told = End.STUCK, f"{STALLS_MAX} pages led nowhere new"
                 return
         done.end = End.MORE
+        if not walk.brought:
+            done.end, done.told = End.STUCK, f"{PAGES_MAX} pages held not one event"
 
     async def _caught_up(self, walk: Walk) -> None:
         await self._in_order.admit_overdue(walk.source_id, walk.started_at)

@@ -111,8 +111,8 @@ def _pause_s(polling: Polling, done: Round, failures: int) -> float | None:
     jitter = random.random()  # noqa: S311  (spreads load, protects nothing)
     if done.end is End.STOPPED:
         return None
-    if done.end is End.MORE:
-        return 0.0
+    if done.end is End.MORE:  # at once, unless it may be that the same events come for ever
+        return 0.0 if done.new else TRY_AGAIN_AFTER_S[0]
     if done.end in (End.CAUGHT_UP, End.STUCK):
         return polling.every_s * (1 + 0.1 * jitter)
     wait_s = backoff.delay_s(TRY_AGAIN_AFTER_S, failures - 1, jitter)

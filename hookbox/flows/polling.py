@@ -63,7 +63,9 @@ class Round:
 
 @dataclass(slots=True, kw_only=True)
 class Walk:
-    """A round that is under way. `been`: the places that pages were asked from."""
+    """A round that is under way. `been`: the places that pages were asked from; `brought`: there
+    was an event on one of them, known or not.
+    """
 
     source_id: int
     polling: Polling
@@ -74,6 +76,7 @@ class Walk:
     onward: str = ""
     been: set[tuple[str | None, str]] = field(default_factory=set)
     stalls: int = 0
+    brought: bool = False
 
     def place(self, now: int) -> Place:
         """Where the next page is asked for."""
@@ -92,6 +95,7 @@ class Walk:
 
     def follow(self, page: Page) -> None:
         """Go on to where the page says, and count it when that is no new place."""
+        self.brought = self.brought or bool(page.events or page.rotten)
         self.cursor = page.cursor or self.cursor
         self.onward = page.onward
         if (self.cursor, self.onward) in self.been:

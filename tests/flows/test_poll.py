@@ -191,6 +191,17 @@ async def test_endless_list_is_left_after_some_pages_and_gone_on_with(polled: Po
     assert len(polled.keys()) == 150
 
 
+async def test_list_of_empty_pages_without_end_is_left(polled: PolledBox) -> None:
+    """Each under a fresh cursor, so that none of them is a place seen before."""
+    polled.upstream.script = [
+        answering("200 OK", page(cursor=str(number), more=True)) for number in range(1, 201)
+    ]
+    done = await polled.poll()
+    assert (done.end, done.pages) == (End.STUCK, 100)
+    assert "not one event" in done.told
+    assert polled.cursor == "100"
+
+
 async def test_too_large_page_is_asked_for_in_smaller_ones(polled: PolledBox) -> None:
     filling = "x" * (PAGE_MAX_BYTES // 5)
     polled.upstream.add(*(event(number, note=filling) for number in range(1, 9)))

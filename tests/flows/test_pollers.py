@@ -3,9 +3,12 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
+from hookbox.flows import poll
 from tests.flows.polled import PolledBox
 from tests.servers import answering
-from tests.upstream import event, telling
+from tests.upstream import event, page, telling
 
 
 async def started(polled: PolledBox) -> None:
@@ -75,6 +78,24 @@ async def test_stopped_source_waits_for_a_person(polled: PolledBox) -> None:
     assert (await polled.poll()).new == 1
     polled.clock.advance(991)
     await finished(polled, 3)
+
+
+async def test_same_events_without_end_are_not_asked_for_at_once(
+    polled: PolledBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list that gives its first page again and again, under a fresh cursor each time."""
+    monkeypatch.setattr(poll, "PAGES_MAX", 3)
+    polled.change(scoped=True)  # no number is missed, so nothing is asked for besides
+    polled.upstream.script = [
+        answering("200 OK", page(event(1), cursor=str(number), more=True))
+        for number in range(1, 20)
+    ]
+    await started(polled)
+    # What the first round brought was news, so the next one follows at once.
+    await polled.until(lambda: len(polled.upstream.asked) >= 6, advance_s=0.01)
+    await finished(polled, 6)
+    assert await later(polled, 14) == 6
+    await polled.until(lambda: len(polled.upstream.asked) >= 9, advance_s=0.1)
 
 
 async def test_source_that_is_no_longer_polled_is_left_alone(polled: PolledBox) -> None:
