@@ -5,7 +5,8 @@ import re
 from hookbox.rules.instants import instant
 
 # Some servers write fractions, though the standard has whole seconds.
-SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+DIGITS_MAX = 16  # of a longer number the beginning is more than anybody waits
 DATE = re.compile(r"[A-Za-z]{3}, [ -~]{10,40}")
 
 
@@ -15,6 +16,6 @@ def retry_after_s(text: str, now: int) -> float | None:
     """
     text = text.strip()
     if SECONDS.fullmatch(text):
-        return float(text)
+        return float(text[:DIGITS_MAX])
     at = instant(text) if DATE.fullmatch(text) else None
     return None if at is None else max(0.0, (at - now) / 1000)
