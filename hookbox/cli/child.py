@@ -5,6 +5,7 @@ signals that ask us to stop.
 """
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -38,6 +39,8 @@ class Child:
 
     def __init__(self, command: Sequence[str], *, kept_max: int, passed_on: bool) -> None:
         """Start it. Raises OSError when that cannot be."""
+        if not command[0]:  # a variable that was empty, mostly; no OSError where it is called
+            raise FileNotFoundError(errno.ENOENT, "an empty name is no command")
         source, target = os.pipe()
         try:
             self._pid = os.posix_spawnp(

@@ -40,6 +40,7 @@ from hookbox.rules.reading import Pointer, at, key_text, parsed_pointer
 LIMIT_MAX = 100
 HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 PARAMETER = re.compile(r"[A-Za-z0-9_.\[\]-]{0,64}")
+NAMED = re.compile(r"[A-Za-z0-9_.\[\]-]{1,64}")
 LAST_ITEM = "item:"
 
 # Reads an event as the source's webhooks are read, under the id that the list gives it, if any.
@@ -74,11 +75,14 @@ def read(shape: Shape, read_event: ReadEvent, place: Place, body: bytes) -> Page
     page = opened(body, shape.items)
     items = read_items(body, page.elements, partial(_event, shape, read_event, body))
     cursor = _cursor(shape, page.document, page.elements)
+    more = _more(shape, page.document, page.elements)
+    promised = more and shape.more is not None  # a list without such a word ends with its cursors
     return Page(
         events=tuple(items.events),
         rotten=tuple(items.rotten),
         cursor=None if cursor == place.cursor else cursor,
-        more=_more(shape, page.document, page.elements) and cursor is not None,
+        more=more and cursor is not None,
+        fault="there is more of it, and no cursor to go on from" if promised and not cursor else "",
     )
 
 
@@ -175,7 +179,7 @@ SETTINGS: dict[str, Callable[[Shape, str], Shape]] = {
     "event": _put_pointer("event"),
     "id": _put_pointer("id"),
     "cursor": _put_cursor,
-    "cursor_parameter": _put_matching("cursor_parameter", PARAMETER),
+    "cursor_parameter": _put_matching("cursor_parameter", NAMED),
     "limit_parameter": _put_matching("limit_parameter", PARAMETER),
     "more": _put_more,
     "header": _put_matching("header", HEADER),

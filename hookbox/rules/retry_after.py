@@ -6,7 +6,8 @@ from hookbox.rules.instants import instant
 
 RETRY_AFTER_MAX_S = 86_400.0  # whoever asks for more is asked again after a day
 # Some servers write fractions, though the standard has whole seconds.
-SECONDS = re.compile(r"[0-9]{1,100}(?:\.[0-9]{1,9})?")
+SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+DIGITS_MAX = 16  # of a longer number the beginning is more than anybody waits
 DATE = re.compile(r"[A-Za-z]{3}, [ -~]{10,40}")
 
 
@@ -16,6 +17,6 @@ def retry_after_s(text: str, now: int) -> float | None:
     """
     text = text.strip()
     if SECONDS.fullmatch(text):
-        return min(float(text), RETRY_AFTER_MAX_S)
+        return min(float(text[:DIGITS_MAX]), RETRY_AFTER_MAX_S)
     at = instant(text) if DATE.fullmatch(text) else None
     return None if at is None else min(max(0.0, (at - now) / 1000), RETRY_AFTER_MAX_S)

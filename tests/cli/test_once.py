@@ -35,7 +35,9 @@ def test_command_that_fails_gives_the_claim_up_and_its_code_is_handed_on(
     assert once(box, key, "--", "true").returncode == 0
 
 
-@pytest.mark.parametrize(("command", "code"), [("no-such-command", 127), ("/etc/passwd", 126)])
+@pytest.mark.parametrize(
+    ("command", "code"), [("no-such-command", 127), ("/etc/passwd", 126), ("", 127)]
+)
 def test_command_that_cannot_be_started_did_not_happen(
     stopped: Shell, command: str, code: int, key: str
 ) -> None:

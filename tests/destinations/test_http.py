@@ -20,6 +20,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from hookbox.destinations.contract import EXCERPT_MAX
 from hookbox.destinations.http import signed_headers
 from hookbox.errors import ConfigError
+from hookbox.flows.attempts import RETRY_AFTER_MAX_S
 from hookbox.model import Attempt, Verdict
 from tests.destinations.parcels import parcel
 from tests.destinations.rigs import KEY, header, opened
@@ -131,6 +132,14 @@ async def test_retry_after_in_seconds_is_honoured(
 ) -> None:
     attempt = await attempt_at(answering(status, b"", f"Retry-After: {text}"))
     assert attempt.retry_after_s == expected_s
+
+
+@pytest.mark.parametrize("text", ["9" * 10, "9" * 300, "9" * 5_000, "9" * 30 + ".5"])
+async def test_retry_after_of_years_is_at_least_a_day(text: str) -> None:
+    """It means "not soon", which is then cut to a day."""
+    attempt = await attempt_at(answering("503 Busy", b"", f"Retry-After: {text}"))
+    assert attempt.retry_after_s is not None
+    assert RETRY_AFTER_MAX_S < attempt.retry_after_s < 1e17
 
 
 async def test_retry_after_as_a_date_is_honoured() -> None:

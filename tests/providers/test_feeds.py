@@ -229,6 +229,17 @@ def test_declared_list_without_settings_is_the_common_one() -> None:
     assert ([event.key for event in page.events], page.cursor, page.more) == (["m1"], "c2", True)
 
 
+@pytest.mark.parametrize("cursor", ["null", '"\\ud800"', '""', "{}", "[1]"])
+def test_declared_list_that_promises_more_and_no_way_there_is_at_fault(cursor: str) -> None:
+    """Taken for its end, it would lose everything behind it without a word."""
+    body = f'{{"data": [{{"id": "m1"}}], "next_cursor": {cursor}, "has_more": true}}'.encode()
+    page = feed_of(provider_of("svix")).read(place(cursor="c1"), body)
+    assert ([event.key for event in page.events], page.cursor) == (["m1"], None)
+    assert "no cursor" in page.fault
+    unworded = feed_of(provider_of("svix"), more="").read(place(cursor="c1"), body)
+    assert (unworded.more, unworded.fault) == (False, "")
+
+
 def test_event_inside_an_item_keeps_its_own_bytes() -> None:
     provider = provider_of("standardwebhooks")
     inner = '{"type":"email.bounced", "data":{"email":"zoë@example.com","score":1.50}}'
@@ -250,6 +261,7 @@ def test_event_inside_an_item_keeps_its_own_bytes() -> None:
         ({"header": "X Key"}, "header"),
         ({"scheme": "a\nb"}, "scheme"),
         ({"cursor_parameter": "a&b"}, "cursor_parameter"),
+        ({"cursor_parameter": ""}, "cursor_parameter"),
     ],
 )
 def test_declared_list_that_cannot_be_meant_is_refused(
