@@ -140,9 +140,9 @@ def say(text: str) -> None:
     click.echo(escaped(text, keep="\n"), err=True)
 
 
-def content(text: object) -> None:
+def content(text: object, title: str = "Content") -> None:
     """An event's content: JSON laid out, anything else as it stands; nothing where it is gone."""
-    click.echo("\nContent")
+    click.echo(f"\n{title}")
     if not isinstance(text, str):
         click.echo("(no longer kept)")
         return
