@@ -110,12 +110,12 @@ class GrowingTable:
         self._begun = False
 
     def add(self, row: Row) -> None:
-        if not self._begun:
-            self._say([column.title for column in self._columns])
-            self._begun = True
         cells = _cells(row, self._columns)
         wider = zip(self._widths, map(width, cells), strict=True)
         self._widths = [max(pair) for pair in wider]
+        if not self._begun:
+            self._say([column.title for column in self._columns])
+            self._begun = True
         self._say(cells)
 
     def _say(self, cells: Sequence[str]) -> None:
