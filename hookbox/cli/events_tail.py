@@ -21,7 +21,7 @@ COLUMNS = (
     (Column("SOURCE", "source"), 12),
     (Column("KIND", "kind"), 12),
     (Column("RECIPIENT", "recipient", flexible=True), 28),
-    (Column("MESSAGE", "message_id", flexible=True), 20),
+    (Column("MESSAGE", "message_id", flexible=True), 24),
     (Column("STATE", "state"), 7),
     (Column("VIA", "via"), 7),
 )

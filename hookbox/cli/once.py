@@ -170,7 +170,8 @@ class _Once:
             return self._complete(fitting(child.kept), won)
         if code > 0:
             return self._abandon(code, f"the command exited with {code}", won)
-        why = f"the command was killed by signal {-code}; {_way_out(self._box, self._key)}"
+        way_out = _way_out(self._box, self._key, is_leased=True)
+        why = f"the command was killed by signal {-code}; {way_out}"
         return self._told(BY_SIGNAL - code, why, {**won, "outcome": Outcome.UNKNOWN})
 
     def _renew(self) -> None:
@@ -185,7 +186,7 @@ class _Once:
         try:
             answer = self._holder.complete(result)
         except UNWRITTEN as error:
-            settle = self._box.hint(f"once --settle done {shlex.quote(self._key)} --reason ...")
+            settle = self._box.hint(f"once --settle done {shlex.quote(self._key)} --reason WHY")
             why = f"the command has done it, and that could not be written down ({error})"
             later = f"it will count as unknown; once the ledger is well again: {settle}"
             return self._told(1, f"{why}; {later}", {**won, "outcome": Outcome.UNKNOWN})
@@ -223,11 +224,17 @@ def _why_not(box: Box, answer: door.Fields) -> str:
     return f"claimed by {by} at {since} and never completed; {_way_out(box, answer['key'])}"
 
 
-def _way_out(box: Box, key: str) -> str:
-    settle = box.hint(f"once --settle done|undone {shlex.quote(key)} --reason ...")
+def _way_out(box: Box, key: str, *, is_leased: bool = False) -> str:
+    """What a person does about an unknown effect, at once or when its lease is over."""
+    quoted = shlex.quote(key)
+    when = f"when its lease is over ({box.hint(f'once --show {quoted}')}) " if is_leased else ""
+    ways = [
+        f"  {box.hint(f'once --settle {verdict.value} {quoted}')} --reason WHY\n"
+        for verdict in Verdict
+    ]
     return (
-        "it may have happened or not. Find out and say so:\n"
-        f"  {settle}\n"
+        f"it may have happened or not. Find out, and {when}say which:\n"
+        f"{''.join(ways)}"
         "or run it with --if-unknown retry, where twice is better than never"
     )
 
@@ -236,7 +243,7 @@ def _show(box: Box, key: str, *, as_json: bool) -> None:
     with database.reading(box.state) as transaction:
         answer = effects.line(key, effects.look(transaction, key, box.clock.now()))
     if answer["outcome"] == Outcome.ABSENT:
-        raise OperatorError(f"{key!r} was never claimed, or given up")
+        raise OperatorError(f"{key!r} was never claimed, or was given up")
     if as_json:
         terminal.as_json([answer])
         return
@@ -250,8 +257,8 @@ def _show(box: Box, key: str, *, as_json: bool) -> None:
             ("completed", terminal.exactly(answer["completed_at"])),
         ]
     )
-    if answer["outcome"] == Outcome.DONE:
-        terminal.content(answer["result"])
+    if answer["result"]:
+        terminal.content(str(answer["result"]).rstrip("\n"), title="Result")
     if answer["outcome"] == Outcome.UNKNOWN:
         terminal.say(_way_out(box, key))
 

@@ -118,12 +118,12 @@ class GrowingTable:
         self._begun = False
 
     def add(self, row: Row) -> None:
-        if not self._begun:
-            self._say([column.title for column in self._columns])
-            self._begun = True
         cells = _cells(row, self._columns)
         wider = zip(self._widths, map(width, cells), strict=True)
         self._widths = [max(pair) for pair in wider]
+        if not self._begun:
+            self._say([column.title for column in self._columns])
+            self._begun = True
         self._say(cells)
 
     def _say(self, cells: Sequence[str]) -> None:
@@ -148,9 +148,9 @@ def say(text: str) -> None:
     click.echo(escaped(text, keep="\n"), err=True)
 
 
-def content(text: object) -> None:
+def content(text: object, title: str = "Content") -> None:
     """An event's content: JSON laid out, anything else as it stands; nothing where it is gone."""
-    click.echo("\nContent")
+    click.echo(f"\n{title}")
     if not isinstance(text, str):
         click.echo("(no longer kept)")
         return

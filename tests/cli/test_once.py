@@ -49,12 +49,14 @@ def test_command_that_is_killed_leaves_an_unknown_effect(box: Shell, key: str) -
     killed = once(box, key, "--lease", "1s", "--", "sh", "-c", "kill -9 $$")
     assert killed.returncode == 128 + signal.SIGKILL
     assert "may have happened" in killed.stderr
+    assert "when its lease is over" in killed.stderr
     again = once(box, key, "--", "true")
     while again.returncode == 75:  # a second, in which others wait for a word from it
         assert "in progress" in again.stderr
         again = once(box, key, "--", "true")
     assert again.returncode == 1
-    assert "--settle done|undone" in again.stderr
+    for verdict in ("done", "undone"):
+        assert f" once --settle {verdict} '{key}' --reason WHY\n" in again.stderr
     assert "--if-unknown retry" in again.stderr
     assert state(box, key)["outcome"] == "unknown"
     retried = once(box, key, "--if-unknown", "retry", "--json", "--", "echo", "twice then")
@@ -70,6 +72,16 @@ def test_person_settles_what_is_unknown(box: Shell, verdict: str, runs: bool, ke
         pass
     assert once(box, key, "--", "echo", "ran").stdout == ("ran\n" if runs else "")
     assert box(*settle).exit_code == 1
+
+
+def test_result_is_shown_where_there_is_one(box: Shell, key: str) -> None:
+    """A person who settles knows of none."""
+    once(box, key, "--lease", "1s", "--", "sh", "-c", "kill -9 $$")
+    while box("once", "--settle", "done", key, "--reason", "saw it").exit_code:
+        pass
+    assert "Result" not in box("once", "--show", key).stdout
+    once(box, f"{key}-2", "--", "echo", "message 7")
+    assert box("once", "--show", f"{key}-2").stdout.endswith("\nResult\nmessage 7\n")
 
 
 def test_what_is_in_progress_says_who_and_until_when(box: Shell, key: str) -> None:

@@ -98,3 +98,11 @@ def test_growing_table_gives_a_column_more_room_when_a_row_needs_it(
         "   1  x",
         r"12345  \x1b[2J",
     ]
+
+
+def test_titles_of_a_growing_table_stand_above_its_first_row(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = GrowingTable([(Column("NAME", "name"), 4), (Column("LAST", "x"), 4)])
+    table.add({"name": "a longer one", "x": "a"})
+    assert capsys.readouterr().out.splitlines() == ["NAME          LAST", "a longer one  a"]
