@@ -135,11 +135,10 @@ async def test_retry_after_in_seconds_is_honoured(
 
 
 @pytest.mark.parametrize("text", ["9" * 10, "9" * 300, "9" * 5_000, "9" * 30 + ".5"])
-async def test_retry_after_of_years_is_at_least_a_day(text: str) -> None:
+async def test_retry_after_of_years_is_a_day(text: str) -> None:
     """It means "not soon", which is then cut to a day."""
     attempt = await attempt_at(answering("503 Busy", b"", f"Retry-After: {text}"))
-    assert attempt.retry_after_s is not None
-    assert RETRY_AFTER_MAX_S < attempt.retry_after_s < 1e17
+    assert attempt.retry_after_s == RETRY_AFTER_MAX_S
 
 
 async def test_retry_after_as_a_date_is_honoured() -> None:
