@@ -24,6 +24,7 @@ from hookbox.settings import duration
 from hookbox.store import effects
 from hookbox.store.connections import Transaction
 from hookbox.web.guards import with_token
+from hookbox.web.members import known_members
 
 Fields = dict[str, Any]
 Action = Callable[[Fields], Awaitable[Fields]]
@@ -31,6 +32,13 @@ Work = Callable[[Transaction, int], Answer]  # what happens at an instant
 
 PATH = "/v1/effects"
 LEASE = "5m"
+# What is done, and what belongs to it.
+MEMBERS = {
+    "claim": ("who", "lease", "if_unknown"),
+    "renew": ("token",),
+    "complete": ("token", "result"),
+    "abandon": ("token",),
+}
 REFUSALS = {
     Outcome.IN_PROGRESS: 409,
     Outcome.UNKNOWN: 409,
@@ -101,9 +109,12 @@ def _key(request: Request[Any, Any, Any]) -> str:
 
 
 def _members(body: object) -> Fields:
-    if not isinstance(body, dict):
-        raise ValueError('send a JSON object, as in {"do": "claim", "who": "mailer"}')
-    return body
+    if not isinstance(body, dict) or str(body.get("do")) not in MEMBERS:
+        raise ValueError(
+            'send a JSON object, as in {"do": "claim", "who": "mailer"}; `do` is '
+            f"one of {', '.join(MEMBERS)}"
+        )
+    return known_members(body, ("do", *MEMBERS[body["do"]]))
 
 
 async def _done(runtime: Runtime, work: Work) -> Answer:
