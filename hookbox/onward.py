@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hookbox import bounds
 from hookbox.destinations import DESTINATIONS
 from hookbox.destinations.contract import DestinationType, Outfit, Reading
 from hookbox.errors import ConfigError
@@ -31,6 +32,8 @@ from hookbox.store.secrets import Seal, destination_owner
 Sealed = Mapping[str, Mapping[Slot, str]]
 Options = Mapping[str, Any]
 
+COUNT_MAX = 1_000  # files that are kept: each is looked for when one is turned over
+
 
 def outlets(
     settings: Settings, sealed: Sealed, previous: Mapping[str, Outlet]
@@ -41,12 +44,14 @@ def outlets(
     Raises ConfigError with the line, the reason and the mend.
     """
     found: dict[str, Outlet] = {}
-    owned: dict[object, str] = {}
+    owned: dict[Path, str] = {}
     for chosen in settings.destinations:
         try:
+            bounds.check_name(chosen.name)
             kind = _type_of(chosen)
             options = _options(kind, chosen)
-            _claim(kind, chosen.name, options, owned)
+            bounds.stay_outside(settings, kind, options)
+            bounds.claim(kind, chosen.name, options, owned)
             keys = tuple(_keys(kind, chosen, sealed.get(chosen.name, {})))
             mark, outlet = _fingerprint(chosen, keys), previous.get(chosen.name)
             if outlet is None or outlet.fingerprint != mark:
@@ -128,17 +133,25 @@ def _type_of(chosen: DestinationSettings) -> DestinationType:
 
 def _path(value: object) -> Path:
     path = Path(words(value))
-    if not path.is_absolute() or "\0" in str(path):
+    if not path.is_absolute() or "\0" in str(path) or path.name in ("", ".."):
         raise ConfigError(f"{value!r} is not a full path", mend='write it like "/var/log/x.jsonl"')
     return path
 
 
+def _count(value: object) -> int:
+    found = count(value)
+    if found > COUNT_MAX:
+        raise ConfigError(f"{value!r} is out of range", mend=f"use at most {COUNT_MAX}")
+    return found
+
+
 READERS: Mapping[Reading, Callable[[object], Any]] = {
     Reading.TEXT: words,
+    Reading.URL: words,
     Reading.TEXTS: one_or_many(words),
     Reading.DURATION: duration,
     Reading.SIZE: size,
-    Reading.COUNT: count,
+    Reading.COUNT: _count,
     Reading.NETWORKS: one_or_many(network),
     Reading.PATH: _path,
 }
@@ -165,19 +178,6 @@ def _read(reading: Reading, name: str, value: object) -> Any:
         return READERS[reading](value)
     except ConfigError as error:
         raise error.at(name) from None
-
-
-def _claim(kind: DestinationType, name: str, options: Options, owned: dict[object, str]) -> None:
-    """Two destinations in one place would undo each other's work."""
-    if not kind.own:
-        return
-    value = options[kind.own]
-    place = (kind.name, value.resolve() if isinstance(value, Path) else value)
-    if place in owned:
-        raise ConfigError(
-            f"destination {owned[place]} has the same", where=kind.own, mend="choose another"
-        )
-    owned[place] = name
 
 
 # --- keys

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hookbox import onward
+from hookbox.bounds import is_own_door
 from hookbox.errors import ConfigError
 from hookbox.flows.forward import SCHEDULE_S, Outlet
 from hookbox.model import Kind, Order, Slot
@@ -111,6 +112,30 @@ REFUSED = [
         "destination file has the same",
         "another",
     ),
+    (JSONL + "keep = 1001\n", 4, "destination.file.keep", "out of range", "1000"),
+    (
+        JSONL + '[destination.z]\ntype = "jsonl"\npath = "/var/log/events.jsonl.10"\n',
+        6,
+        "destination.z.path",
+        "destination file has the same",
+        "another",
+    ),
+    (
+        JSONL.replace(".jsonl", ".jsonl.3") + JSONL.replace("file", "z") + "keep = 3\n",
+        6,
+        "destination.z.path",
+        "writes /var/log/events.jsonl.3, too",
+        "another",
+    ),
+    (
+        '[destination.a]\ntype = "jsonl"\npath = "/box/x/../state/hookbox.db-wal"\n',
+        3,
+        "destination.a.path",
+        "own state directory",
+        "another",
+    ),
+    ('[destination.a]\ntype = "jsonl"\npath = "/"\n', 3, "destination.a.path", "not a full", ""),
+    ('[destination.apply]\ntype = "exec"\n', 1, "destination.apply", "cannot be", "--to apply"),
     (EXEC + 'secret = "env:X"\n', 4, "destination.script.secret", "signs nothing", "remove"),
     (HTTP + 'secret = "env:NOT_SET"\n', 4, "destination.app.secret", "NOT_SET is not set", ""),
     (HTTP + 'sources = "shop"\n', 4, "destination.app.sources", "no source is called", "add"),
@@ -137,6 +162,43 @@ def test_unusable_destination_is_refused_with_line_reason_and_mend(
     assert (caught.value.line, caught.value.where) == (line, where)
     assert reason in caught.value.message
     assert mend in caught.value.mend
+
+
+SERVER = """\
+[server]
+listen = ["0.0.0.0:8080", "[::1]:8090", "192.0.2.1:80"]
+public_url = "https://hooks.example.com"
+[local]
+listen = "localhost:8081"
+"""
+OWN = [
+    *("http://127.0.0.1:8080/hooks/shop", "http://localhost:8080/", "http://[::1]:8080/x"),
+    *(
+        "http://127.9.9.9:8080/",
+        "http://[::1]:8090/",
+        "http://localhost:8090/",
+        "http://192.0.2.1/",
+    ),
+    *("http://127.0.0.1:8081/v1/events", "http://localhost:8081/", "http://[::1]:8081/"),
+    "https://hooks.example.com/hooks/shop",
+]
+OTHERS = [
+    *("http://127.0.0.1:3000/hooks/shop", "http://127.0.0.1:8090/", "http://localhost/"),
+    *("https://hooks.example.com/shop", "https://192.0.2.1:8080/", "https://example.com:8081/"),
+]
+
+
+@pytest.mark.parametrize(
+    ("url", "own"), [*((url, True) for url in OWN), *((url, False) for url in OTHERS)]
+)
+def test_box_is_not_its_own_destination(url: str, own: bool) -> None:
+    """What it brought to itself it would bring again, and more of it each time."""
+    settings = read(f'{SERVER}[destination.a]\ntype = "http"\nurl = "{url}"\n')
+    assert is_own_door(settings, url) is own
+    if own:
+        with pytest.raises(ConfigError, match="door of this box itself") as caught:
+            onward.outlets(settings, onward.with_made(settings, {}), {})
+        assert (caught.value.line, caught.value.where) == (8, "destination.a.url")
 
 
 @pytest.mark.parametrize("text", ["short", "whsec_c2hvcnQ=", "whpk_" + "A" * 44, "", "whsec_!!"])

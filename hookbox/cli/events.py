@@ -91,7 +91,7 @@ command.add_command(tail_events)
 
 
 @command.command("show")
-@click.argument("event_id", metavar="ID", type=int)
+@click.argument("event_id", metavar="ID", type=options.ID)
 @options.as_json
 @pass_box
 def show_event(box: Box, event_id: int, as_json: bool) -> None:

@@ -26,7 +26,7 @@ class _Outcome:
 
 
 @click.command("replay")
-@click.argument("event_ids", metavar="[ID]...", type=int, nargs=-1)
+@click.argument("event_ids", metavar="[ID]...", type=options.ID, nargs=-1)
 @options.source
 @click.option(
     "--kind", type=click.Choice([kind.value for kind in Kind]), metavar="KIND", help="Of this kind."

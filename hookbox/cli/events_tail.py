@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 @click.command("tail")
-@click.option("--after", type=click.IntRange(min=0), metavar="ID", help="Begin right after this.")
+@click.option("--after", type=options.ID, metavar="ID", help="Begin right after this.")
 @click.option(
     "--kind",
     "kinds",

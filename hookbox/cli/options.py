@@ -17,6 +17,7 @@ from hookbox.store.views import Line, Page
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+ID_MAX = 2**63 - 1  # what the database can hold
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 1_000  # a page is read whole before it is shown
 
@@ -32,12 +33,27 @@ limit = click.option(
 )
 
 
+class _Id(click.types.IntParamType):
+    """An id that can be looked for."""
+
+    name = "id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if not 0 <= found <= ID_MAX:
+            self.fail(f"{value} cannot be an id", param, ctx)
+        return found
+
+
+ID = _Id()
+
+
 def paged(function: Callable[..., None]) -> Callable[..., None]:
     """--limit, --after and --before, handed over as one Page."""
 
     @limit
-    @click.option("--after", type=int, metavar="ID", help="The ones right after this one.")
-    @click.option("--before", type=int, metavar="ID", help="The ones right before this one.")
+    @click.option("--after", type=ID, metavar="ID", help="The ones right after this one.")
+    @click.option("--before", type=ID, metavar="ID", help="The ones right before this one.")
     @functools.wraps(function)
     def with_page(
         *args: object, limit: int, after: int | None, before: int | None, **kwargs: object

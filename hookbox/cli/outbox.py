@@ -54,7 +54,7 @@ to = click.option("--to", metavar="DESTINATION", help="Only what goes to this de
 @command.command("list")
 @to
 @click.option("--state", type=click.Choice(STATES), help="Only in this state.")
-@click.option("--event", "event_id", type=int, metavar="ID", help="Only about this event.")
+@click.option("--event", "event_id", type=options.ID, metavar="ID", help="Only about this event.")
 @options.paged
 @options.as_json
 @pass_box
@@ -98,7 +98,7 @@ def _standing(box: Box, lane: Line) -> str:
 
 
 @command.command("show")
-@click.argument("job_id", metavar="JOB", type=int)
+@click.argument("job_id", metavar="JOB", type=options.ID)
 @options.as_json
 @pass_box
 def show_job(box: Box, job_id: int, as_json: bool) -> None:
@@ -133,7 +133,7 @@ def _facts(job: Line) -> Iterator[tuple[str, str]]:
 
 
 @command.command("retry")
-@click.argument("job_ids", metavar="[JOB]...", type=int, nargs=-1)
+@click.argument("job_ids", metavar="[JOB]...", type=options.ID, nargs=-1)
 @click.option("--to", metavar="DESTINATION", help="All that this destination was given up on for.")
 @pass_box
 def retry_jobs(box: Box, job_ids: tuple[int, ...], to: str | None) -> None:
@@ -159,7 +159,7 @@ def retry_jobs(box: Box, job_ids: tuple[int, ...], to: str | None) -> None:
 
 
 @command.command("cancel")
-@click.argument("job_ids", metavar="JOB...", type=int, nargs=-1, required=True)
+@click.argument("job_ids", metavar="JOB...", type=options.ID, nargs=-1, required=True)
 @person.reason("Why; kept with your name.")
 @pass_box
 def cancel_jobs(box: Box, job_ids: tuple[int, ...], reason: str) -> None:

@@ -66,7 +66,7 @@ def _shortened(entry: Line) -> Line:
 
 
 @command.command("show")
-@click.argument("entry_id", metavar="ID", type=int)
+@click.argument("entry_id", metavar="ID", type=options.ID)
 @options.as_json
 @pass_box
 def show_entry(box: Box, entry_id: int, as_json: bool) -> None:
@@ -98,7 +98,7 @@ def _facts(entry: Line) -> Iterator[tuple[str, str]]:
 
 
 @command.command("accept")
-@click.argument("entry_ids", metavar="ID...", type=int, nargs=-1, required=True)
+@click.argument("entry_ids", metavar="ID...", type=options.ID, nargs=-1, required=True)
 @click.option(
     "--unread", is_flag=True, help="Keep what cannot be read as an event of kind unknown."
 )
@@ -138,7 +138,7 @@ def provider_of(box: Box) -> Callable[[str], Provider | None]:
 
 
 @command.command("discard")
-@click.argument("entry_ids", metavar="ID...", type=int, nargs=-1, required=True)
+@click.argument("entry_ids", metavar="ID...", type=options.ID, nargs=-1, required=True)
 @click.option("--reason", required=True, help="Why; kept with the entry.")
 @pass_box
 def discard_entries(box: Box, entry_ids: tuple[int, ...], reason: str) -> None:

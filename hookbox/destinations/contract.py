@@ -8,9 +8,10 @@ Whoever brings parcels may die after the destination took one and before that wa
 destination sees a parcel at least once, each time under the same idempotency key.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Protocol
 
 from hookbox.model import Attempt, Parcel
@@ -22,12 +23,13 @@ class Reading(StrEnum):
     """How the value of an option is written, and what becomes of it."""
 
     TEXT = "text"  # str
+    URL = "url"  # str: where it goes, which is never a door of this very box
     TEXTS = "texts"  # a list of str, or one: tuple[str, ...]
     DURATION = "duration"  # "10s": seconds
     SIZE = "size"  # "100 MiB": bytes
-    COUNT = "count"  # int, 1 or more
+    COUNT = "count"  # int, 1 to 1,000
     NETWORKS = "networks"  # "10.0.0.0/8", one or a list: tuple of networks
-    PATH = "path"  # "/full/path": Path
+    PATH = "path"  # "/full/path" of a file: Path
 
 
 class Destination(Protocol):
@@ -90,9 +92,9 @@ class DestinationType:
     `open` raises ConfigError with the option in `where`. It touches nothing outside: files and
     connections are opened by the first delivery, so that what was opened in vain can be dropped.
     `concurrency` is how many parcels are under way at once where the table does not say.
-    `needs_secret`: it signs; where none was set, one is made and sealed. `own`: the option of which
-    no two destinations may have the same value. `doubts`: what a person should know of options
-    that can be used as they are, one sentence each.
+    `needs_secret`: it signs; where none was set, one is made and sealed. `files`: every file that
+    it may write, by the option that says so; no two destinations may share one. `doubts`: what a
+    person should know of options that can be used as they are, one sentence each.
     """
 
     name: str
@@ -102,6 +104,6 @@ class DestinationType:
     concurrency: int = 1
     needs_secret: bool = False
     needs_net: bool = False
-    own: str = ""
     open: Callable[[Outfit], Destination]
+    files: Callable[[Mapping[str, Any]], Iterable[tuple[str, Path]]] = lambda options: ()
     doubts: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda options: ()

@@ -81,13 +81,18 @@ class LineFile:
 
     def _turn_over(self) -> None:
         """Move the full ones up. A crash in between leaves a gap, which the next time fills."""
-        places = [self.path.with_name(f"{self.path.name}.{n}") for n in range(1, self.keep + 1)]
+        places = turned_over(self.path, self.keep)
         free = next((n for n, place in enumerate(places) if not place.exists()), self.keep - 1)
         for n in range(free, 0, -1):
             places[n - 1].replace(places[n])
         self.path.replace(places[0])
         _sync_folder(self.path.parent)
         self.close()  # not before: it is ours as long as it is at its path
+
+
+def turned_over(path: Path, keep: int) -> list[Path]:
+    """Where the full ones lie, the newest first."""
+    return [path.with_name(f"{path.name}.{n}") for n in range(1, keep + 1)]
 
 
 def _is_at(fd: int, path: Path) -> bool:

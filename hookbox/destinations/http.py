@@ -93,7 +93,7 @@ def opened(outfit: Outfit) -> Destination:
 TYPE = DestinationType(
     name="http",
     title="POST to a URL, signed by Standard Webhooks",
-    options={"url": Reading.TEXT, "timeout": Reading.DURATION, "networks": Reading.NETWORKS},
+    options={"url": Reading.URL, "timeout": Reading.DURATION, "networks": Reading.NETWORKS},
     required=frozenset({"url"}),
     concurrency=4,
     needs_secret=True,

@@ -5,13 +5,13 @@ serves them all.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hookbox.destinations.contract import Destination, DestinationType, Outfit, Reading
-from hookbox.destinations.file import LineFile
+from hookbox.destinations.file import LineFile, turned_over
 from hookbox.model import Attempt, Parcel, Verdict
 
 MAX_BYTES = 100 << 20
@@ -67,8 +67,17 @@ class Jsonl:
 
 
 def doubts(options: Mapping[str, Any]) -> tuple[str, ...]:
-    folder: Path = options["path"].parent
-    return () if folder.is_dir() else (f"{folder} is not there; events wait until it is",)
+    path: Path = options["path"]
+    if path.is_dir():
+        return (f"{path} is a directory; events wait until it is a file, or nothing",)
+    return () if path.parent.is_dir() else (f"{path.parent} is not there; events wait until it is",)
+
+
+def files(options: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
+    """Those that were turned over, too: another one's file there would be moved, then removed."""
+    path: Path = options["path"]
+    for each in (path, *turned_over(path, options.get("keep", KEEP))):
+        yield "path", each
 
 
 def opened(outfit: Outfit) -> Destination:
@@ -92,7 +101,7 @@ TYPE = DestinationType(
     },
     required=frozenset({"path"}),
     concurrency=64,  # as many share one sync
-    own="path",
     open=opened,
+    files=files,
     doubts=doubts,
 )

@@ -25,11 +25,19 @@ from hookbox.store import effects
 from hookbox.store.connections import Transaction
 from hookbox.web.actions import Action, Fields, word
 from hookbox.web.guards import with_token
+from hookbox.web.members import known_members
 
 Work = Callable[[Transaction, int], Answer]  # what happens at an instant
 
 PATH = "/v1/effects"
 LEASE = "5m"
+# What is done, and what belongs to it.
+MEMBERS = {
+    "claim": ("who", "lease", "if_unknown"),
+    "renew": ("token",),
+    "complete": ("token", "result"),
+    "abandon": ("token",),
+}
 REFUSALS = {
     Outcome.IN_PROGRESS: 409,
     Outcome.UNKNOWN: 409,
@@ -99,9 +107,12 @@ def _key(request: Request[Any, Any, Any]) -> str:
 
 
 def _members(body: object) -> Fields:
-    if not isinstance(body, dict):
-        raise ValueError('send a JSON object, as in {"do": "claim", "who": "mailer"}')
-    return body
+    if not isinstance(body, dict) or str(body.get("do")) not in MEMBERS:
+        raise ValueError(
+            'send a JSON object, as in {"do": "claim", "who": "mailer"}; `do` is '
+            f"one of {', '.join(MEMBERS)}"
+        )
+    return known_members(body, ("do", *MEMBERS[body["do"]]))
 
 
 async def _done(runtime: Runtime, work: Work) -> Answer:

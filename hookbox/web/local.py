@@ -60,7 +60,12 @@ def _routes(runtime: Runtime) -> Litestar:
             *effect_routes(runtime),
         ],
         before_request=_check_host,
-        exception_handlers={HookboxError: _told, HTTPException: _plain, Exception: _broken},
+        exception_handlers={
+            HookboxError: _told,
+            HTTPException: _plain,
+            RecursionError: _too_deep,
+            Exception: _broken,
+        },
         openapi_config=None,
         logging_config=None,
     )
@@ -87,6 +92,10 @@ def _told(_: Request[Any, Any, Any], error: HookboxError) -> Response[Fields]:
 
 def _plain(_: Request[Any, Any, Any], error: HTTPException) -> Response[Fields]:
     return Response({"error": error.detail}, status_code=error.status_code, headers=error.headers)
+
+
+def _too_deep(_: Request[Any, Any, Any], __: RecursionError) -> Response[Fields]:
+    return Response({"error": "the JSON is nested too deeply"}, status_code=400)
 
 
 def _broken(_: Request[Any, Any, Any], error: Exception) -> Response[Fields]:

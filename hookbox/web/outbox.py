@@ -12,7 +12,9 @@ from hookbox.runtime import Runtime
 from hookbox.store.forwarding import target_of
 from hookbox.store.reprocess import APPLY_ONLY
 from hookbox.web.actions import Action, Fields, word
+from hookbox.web.feed import ID_MAX
 from hookbox.web.guards import with_token
+from hookbox.web.members import known_members
 
 
 def outbox_actions(runtime: Runtime) -> dict[str, Action]:
@@ -55,17 +57,27 @@ def replays(runtime: Runtime) -> BaseRouteHandler:
         """`{"to": ["app"], "reason": "…"}`, both optional; without `to` it is applied again and
         goes on from there.
         """
-        wanted = data if isinstance(data, dict) else {}
-        to, reason = wanted.get("to", []), wanted.get("reason", "asked for by a program")
-        if not (isinstance(to, list) and all(isinstance(each, str) for each in to)):
-            raise ValidationException("`to` is a list of destinations")
+        if abs(event_id) > ID_MAX:
+            raise OperatorError(f"no event {event_id}")
+        to, reason = _wanted({} if data is None else data)
         _check_destinations(runtime, to)
-        asked = runtime.decisions.word("a program", str(reason))
+        asked = runtime.decisions.word("a program", reason)
         done = await runtime.decisions.replay([event_id], to, asked)
         told = {"queued": done.queued, "refused": done.refused}
         return Response(told, status_code=200 if done.queued else 409)
 
     return replay
+
+
+def _wanted(data: Any) -> tuple[list[str], str]:
+    """Where to and why. What a misspelt member asks for would be brought everywhere instead."""
+    members = known_members(data, ("to", "reason"))
+    to, reason = members.get("to", []), members.get("reason", "asked for by a program")
+    if not (isinstance(to, list) and all(isinstance(each, str) for each in to)):
+        raise ValidationException("`to` is a list of destinations")
+    if not isinstance(reason, str):
+        raise ValidationException("`reason` is a text")
+    return to, reason
 
 
 def _check_destinations(runtime: Runtime, names: Collection[str]) -> None:

@@ -116,8 +116,12 @@ def test_unknown_key_is_not_found(running: Shell, key: str, do: str) -> None:
                 {"who": ["mailer"]},
                 {"who": "a\nb"},
                 {"who": None},
+                {"if_unkown": "retry"},
+                {"token": "mine"},
             )
         ),
+        b"[" * 100_000,
+        b'{"do": "renew", "token": "t", "lease": "1h"}',
         b'{"do": "complete"}',
         b'{"do": "complete", "token": 7}',
         b'{"do": "complete", "token": "t", "result": {}}',

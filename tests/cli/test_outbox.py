@@ -249,7 +249,9 @@ def test_program_can_ask_for_a_replay(server: Server, serving: Shell, taking: Ta
     assert (status, told["refused"]) == (200, [])
     until(lambda: taking.keys == ["1", "1:r1"])
     assert ask(99, {})[0] == 409
-    assert ask(1, {"to": "script"})[0] == 400
+    assert ask(2**70, {"to": ["script"]})[0] == 409
+    for wrong in ({"to": "script"}, {"dest": ["script"]}, {"reason": 5}, [], "script"):
+        assert ask(1, wrong)[0] == 400
     assert ask(1, {"to": ["elsewhere"]})[0] == 409
     connection = http.client.HTTPConnection("127.0.0.1", server.local_port)
     connection.request("POST", "/v1/events/1/replay", "{}", {"Content-Type": "application/json"})

@@ -112,6 +112,20 @@ def test_reader_that_leaves_early_is_no_error(shell: Shell) -> None:
         assert child.stderr.read() == b""
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("events show", "events replay", "outbox show", "outbox retry", "quarantine show"),
+        *("outbox list --event", "outbox list --after", "events list --before"),
+        "events tail --after",
+    ],
+)
+@pytest.mark.parametrize("number", [str(2**63), "9" * 5_000, "-1"], ids=["64 bits", "long", "-1"])
+def test_number_that_no_row_can_have_is_wrong_usage(shell: Shell, words: str, number: str) -> None:
+    ending = ("--", number) if number == "-1" and "--" not in words else (number,)
+    assert shell(*words.split(), *ending).exit_code == 2
+
+
 def test_unknown_command_is_wrong_usage(shell: Shell) -> None:
     result = shell("evnets")
     assert result.exit_code == 2
