@@ -41,7 +41,8 @@ def command(
     hookbox backup /var/backups/hookbox --keep 7
     """
     if keep is not None and not place.is_dir():
-        raise click.UsageError(f"--keep is for directories, and {place} is none")
+        mend = "choose one" if place.exists() else "make it first"
+        raise click.UsageError(f"--keep is for directories, and {place} is none; {mend}")
     now, begun = box.clock.now(), box.clock.monotonic()
     target = backup.named_by_time(place, now) if place.is_dir() else place
     taken = backup.take(box.state, target, now, force=force, without_bodies=without_bodies)

@@ -43,7 +43,7 @@ ATTEMPTS = (Column("JOB", "job_id", right=True), *outbox.ATTEMPTS)
 
 @click.group(cls=Noun)
 def command() -> None:
-    """Events: list them, show one in full, give one a second chance.
+    """Events: list them, follow them, show one in full, give one a second chance.
 
     \b
     hookbox events --kind bounced --since 2h

@@ -12,6 +12,7 @@ from hookbox.errors import OperatorError
 from hookbox.store import database, outbox, outbox_views
 from hookbox.store.connections import Transaction
 from hookbox.store.forwarding import PREFIX, target_of
+from hookbox.store.jobs import APPLY
 from hookbox.store.views import Line, Page
 
 STATES = ("available", "running", "completed", "exhausted", "cancelled", "held")
@@ -48,11 +49,12 @@ def command() -> None:
     """
 
 
-to = click.option("--to", metavar="DESTINATION", help="Only what goes to this destination.")
-
-
 @command.command("list")
-@to
+@click.option(
+    "--to",
+    metavar="DESTINATION",
+    help="Only what goes to this destination; `apply`: what hookbox itself does.",
+)
 @click.option("--state", type=click.Choice(STATES), help="Only in this state.")
 @click.option("--event", "event_id", type=options.ID, metavar="ID", help="Only about this event.")
 @options.paged
@@ -67,10 +69,12 @@ def list_jobs(
     hookbox outbox list --state held
     hookbox outbox list --after 1200 --json
     """
-    target = None if to is None else target_of(to)
+    target = APPLY if to == APPLY else None if to is None else target_of(to)
     with database.reading(box.state) as transaction:
         found = outbox_views.jobs(transaction, page, target=target, state=state, event_id=event_id)
         standing = outbox_views.lanes(transaction)
+    if to not in (None, APPLY) and not found:
+        known(box, str(to))
     if as_json:
         terminal.as_json(found)
         return
@@ -155,7 +159,23 @@ def retry_jobs(box: Box, job_ids: tuple[int, ...], to: str | None) -> None:
 
     fields: door.Fields = {"ids": list(job_ids)} if to is None else {"destination": _known(box, to)}
     retried = door.change(box, "outbox.retry", fields, retry)["retried"]
-    click.echo(f"{_jobs(retried)} will be tried now")
+    if to is not None and not retried:
+        waiting = box.hint(f"outbox --to {to}")
+        click.echo(f"nothing was given up on at {to}; what waits for its time: {waiting}")
+        return
+    standing = _lanes_of(box, job_ids, to)
+    when = "when the destination goes on" if standing else "now"
+    click.echo(f"{_jobs(retried)} will be tried {when}")
+    for lane in standing:
+        terminal.say(_standing(box, lane))
+
+
+def _lanes_of(box: Box, job_ids: tuple[int, ...], to: str | None) -> list[Line]:
+    """The standing lanes of these jobs, or of a destination."""
+    with database.reading(box.state) as transaction:
+        jobs = [outbox_views.job(transaction, job_id) for job_id in job_ids]
+        targets = {job["target"] for job in jobs if job} | ({target_of(to)} if to else set())
+        return [lane for lane in outbox_views.lanes(transaction) if lane["target"] in targets]
 
 
 @command.command("cancel")

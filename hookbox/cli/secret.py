@@ -66,7 +66,7 @@ name_argument = click.argument("name", shell_complete=options.owner_names)
 def set_secret(
     box: Box, name: str, refused: tuple[str, ...], generate: bool, destination: bool
 ) -> None:
-    """Set the secret of a source, read from the terminal or from standard input.
+    """Set a secret, read from the terminal or from standard input.
 
     A running server uses it from then on. The one before is gone; to keep it valid until the sender
     has changed over, use `rotate`.
@@ -193,7 +193,7 @@ def _given(name: str) -> str:
 @destination
 @pass_box
 def drop_secret(box: Box, name: str, slot: str, destination: bool) -> None:
-    """Forget a secret of a source: the previous one, unless told otherwise.
+    """Forget a secret: the previous one, unless told otherwise.
 
     \b
     hookbox secret drop demo

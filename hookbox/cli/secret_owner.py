@@ -34,6 +34,9 @@ def kept_as(name: str, *, destination: bool) -> str:
 
 def owner_of(settings: Settings, name: str, *, destination: bool) -> Owner:
     """The owner of that name. Raises OperatorError when there is none that has a secret."""
+    destinations = {each.name for each in settings.destinations}
+    if not destination and name in destinations - {each.name for each in settings.sources}:
+        raise OperatorError(f"{name} is a destination; add --destination")
     return _destination(settings, name) if destination else _source(settings, name)
 
 

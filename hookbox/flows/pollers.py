@@ -207,8 +207,8 @@ class Pollers:
 
 def not_polled(name: str) -> OperatorError:
     return OperatorError(
-        f"source {name} is not polled here; its `poll` table says how, and SIGHUP has a running "
-        "server read it"
+        f"source {name} is not polled by the running server, which has not read its `poll` table, "
+        "or could not use it; have it read (systemctl reload hookbox, or SIGHUP), and see its log"
     )
 
 

@@ -19,7 +19,9 @@ NOTE = """
 INSERT INTO lane (target, failures, broken_at, probe_at, last_failure)
 VALUES (:target, :failures, :broken_at, :probe_at, :last_failure)
 ON CONFLICT (target) DO UPDATE SET
-  failures = excluded.failures, broken_at = excluded.broken_at, probe_at = excluded.probe_at,
+  failures = excluded.failures, probe_at = excluded.probe_at,
+  broken_at = CASE WHEN excluded.broken_at IS NOT NULL
+    THEN coalesce(lane.broken_at, excluded.broken_at) END,
   last_failure = excluded.last_failure
 """
 
@@ -51,7 +53,7 @@ def note(
     last_failure: str | None = None,
 ) -> None:
     """Write down what the circuit breaker found, for people to see: how many failures in a row,
-    since when it has stopped trying, and when it tries one job.
+    since when it has stopped trying (what was noted first stands), and when it tries one job.
     """
     place = {
         "target": target,

@@ -80,7 +80,9 @@ def test_failed_backup_removes_no_older_one(shell: Shell, tmp_path: Path) -> Non
 
 
 def test_keep_wants_a_directory(filled: Shell, tmp_path: Path) -> None:
-    assert filled("backup", str(tmp_path / "b.db"), "--keep", "7").exit_code == 2
+    refused = filled("backup", str(tmp_path / "backups"), "--keep", "7")
+    assert refused.exit_code == 2
+    assert "make it first" in refused.stderr
 
 
 def test_backup_to_give_away_says_nothing_of_keys(filled: Shell, tmp_path: Path) -> None:

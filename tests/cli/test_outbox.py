@@ -106,6 +106,24 @@ def test_list_says_why_a_destination_stands_still_and_how_to_go_on(box: Shell) -
     assert "outbox resume script" in told
 
 
+def test_list_of_a_destination_that_is_not_there_is_refused(box: Shell) -> None:
+    """A list of nothing would look like good news."""
+    told = box("outbox", "--to", "scirpt")
+    assert told.exit_code == 1
+    assert "there are: script" in told.stderr
+    assert {job["target"] for job in box.lines("outbox", "list", "--to", "apply")} == {"apply"}
+
+
+def test_retry_says_what_it_does_not_do(box: Shell) -> None:
+    told = box("outbox", "retry", "--to", "script")
+    assert "nothing was given up on at script" in told.stdout
+    assert "outbox --to script" in told.stdout
+    [first, _] = box.lines("outbox", "list", "--to", "script")
+    told = box("outbox", "retry", str(first["id"]))
+    assert "1 job will be tried when the destination goes on" in told.stdout
+    assert "outbox resume script" in told.stderr
+
+
 def test_resumed_jobs_are_available(box: Shell) -> None:
     assert "2 jobs released" in box("outbox", "resume", "script").output
     assert states(box) == ["available"] * 2

@@ -204,6 +204,12 @@ def test_destination_that_signs_nothing_has_no_secret(sending: Shell) -> None:
     assert slots_of(sending, "destination.script") == {}
 
 
+def test_destination_that_is_taken_for_a_source_is_known(sending: Shell) -> None:
+    result = sending("secret", "rotate", "app", typed=OTHER)
+    assert result.exit_code == 1
+    assert "add --destination" in result.stderr
+
+
 def test_rotated_secret_of_a_destination_keeps_the_old_one(sending: Shell) -> None:
     sending("secret", "set", "app", "--destination", typed=OTHER)
     made = sending("secret", "rotate", "app", "--destination", "--generate").stdout

@@ -304,10 +304,12 @@ async def test_failing_destination_is_left_alone_and_probed(box: Box) -> None:
         assert box.rows("SELECT failures, last_failure FROM lane WHERE broken_at > 0") == [
             (3, "refused")
         ]
+        since = box.rows("SELECT broken_at FROM lane")
         box.clock.advance(PROBES_S[0])
         await run.until(lambda: len(program.keys) == 4)
         await run.turns()
         assert len(program.keys) == 4
+        assert box.rows("SELECT broken_at FROM lane") == since
         up.append(True)
         await run.until(lambda: run.states() == ["completed"] * 8, advance_s=5.0)
     assert box.rows("SELECT count(*) FROM lane WHERE broken_at IS NOT NULL") == [(0,)]
