@@ -74,7 +74,7 @@ def list_jobs(
         found = outbox_views.jobs(transaction, page, target=target, state=state, event_id=event_id)
         standing = outbox_views.lanes(transaction)
     if to not in (None, APPLY) and not found:
-        known(box, str(to))
+        _known(box, str(to))
     if as_json:
         terminal.as_json(found)
         return
