@@ -54,10 +54,18 @@ class Outbox:
             await runner.lane.close()
 
     async def _hold_rest(self, target: str) -> None:
-        """What a lane that is gone put off at last would look as if it were due."""
+        """What a lane that is gone put off at last would look as if it were due.
+
+        It may have come back meanwhile, its jobs released before this holds them: then they are
+        released again. Where it is paused, its new lane holds them anew.
+        """
         hold = partial(forwarding.hold, target=target, outcome=forwarding.UNCONFIGURED, limit=-1)
-        with contextlib.suppress(StoreError):  # then the next start holds it
+        release = partial(forwarding.release, target=target, limit=-1)
+        with contextlib.suppress(StoreError):  # then the next start sees to it
             await self._writer.write(hold)
+            if target in self._lanes:
+                await self._writer.write(release)
+                self.wake({target})
 
     def wake(self, targets: Collection[str] | None = None) -> None:
         """There may be something to do in these lanes, or in any."""

@@ -5,6 +5,7 @@ effect, whatever happens in between.
 import asyncio
 import itertools
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from hookbox.model import Attempt, Kind, Order, Parcel, Verdict
 from hookbox.rules.breaker import PROBES_S
 from hookbox.rules.suppression import Budget
 from hookbox.store import forwarding, outbox, reprocess, sources
+from hookbox.store.connections import Transaction
 from hookbox.store.decisions import Word
 from tests.flows.conftest import Box
 
@@ -374,6 +376,34 @@ async def test_jobs_of_a_destination_that_is_gone_are_held_until_it_is_back(box:
     await box.writer.write(lambda t: forwarding.adopt(t, ["forward:app"]))
     async with running(box, outlet("app", program)) as run:
         await run.until(lambda: run.states() == ["completed"], advance_s=5.0)
+
+
+async def test_destination_that_comes_back_while_its_lane_ends_is_not_held(box: Box) -> None:
+    """The old lane's last word is written behind the reload's, and must not outlive it."""
+    program = Program(says=lambda parcel: LATER)
+    way = outlet("app", program)
+    await receive(box, "a")
+    async with running(box, way) as run:
+        await run.until(lambda: len(program.parcels) == 1 and run.states() == ["available"])
+        reached, go_on = threading.Event(), threading.Event()
+
+        def reload(transaction: Transaction) -> None:
+            forwarding.adopt(transaction, ["forward:app"])
+            reached.set()
+            go_on.wait(5)
+
+        reloading = asyncio.create_task(box.writer.write(reload))
+        await asyncio.to_thread(reached.wait, 5)
+        run.outbox.adopt([])
+        for _ in range(10):  # the lane ends, and has its rest held
+            await asyncio.sleep(0)
+        go_on.set()
+        await reloading
+        run.outbox.adopt([lane(way, box.clock)])
+        await run.turns()
+        assert run.states() == ["available"]
+        program.says = lambda parcel: DONE
+        await run.until(lambda: run.states() == ["completed"], advance_s=1)
 
 
 async def test_exhausted_job_is_retried_with_its_whole_schedule(box: Box) -> None:
