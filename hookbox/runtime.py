@@ -35,7 +35,7 @@ from hookbox.flows.tally import Tally
 from hookbox.flows.work import Worker
 from hookbox.net import Net
 from hookbox.settings import Settings
-from hookbox.store import bearer, database, forwarding, schema, secrets, sources
+from hookbox.store import bearer, database, forwarding, lanes, schema, secrets, sources
 from hookbox.store.connections import Transaction
 from hookbox.store.lock import Lock
 from hookbox.store.reader import Reader
@@ -123,6 +123,7 @@ class Runtime:
         taken = await self.writer.write(
             partial(settlement.take_back, instance=instance, now=self.clock.now())
         )
+        await self.writer.write(lanes.forget_breakers)
         if taken:
             log.warning("jobs of a process that died are available again jobs=%d", taken)
         budget = assembly.budget(self.settings)

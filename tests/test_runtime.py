@@ -1,4 +1,4 @@
-"""The services together: what ends by itself is heard of."""
+"""The services together: what ends by itself is heard of, and what a start leaves behind it."""
 
 import asyncio
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 from hookbox.clock import SystemClock
 from hookbox.runtime import Runtime
 from hookbox.settings import parse
+from hookbox.store import lanes, outbox_views
 
 TEXT = '[source.std]\nprovider = "standardwebhooks"\n[local]\nlisten = "off"\n'
 
@@ -47,3 +48,16 @@ async def test_transaction_that_can_never_run_is_told_so(tmp_path: Path) -> None
     except StoreError:
         return
     raise AssertionError
+
+
+async def test_start_forgets_what_the_run_before_found_of_a_destination(tmp_path: Path) -> None:
+    """The new one has tried nothing yet; a box that says otherwise would say so until it breaks."""
+    first = await started(tmp_path)
+    await first.writer.write(
+        lambda t: lanes.note(t, "forward:app", failures=10, broken_at=1, probe_at=2)
+    )
+    await first.stop()
+    second = await started(tmp_path)
+    found = await second.reader.read(outbox_views.lanes)
+    await second.stop()
+    assert found == []
