@@ -93,17 +93,16 @@ async def test_same_events_without_end_are_not_asked_for_at_once(
     polled: PolledBox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A list that gives its first page again and again, under a fresh cursor each time."""
-    monkeypatch.setattr(poll, "PAGES_MAX", 3)
+    monkeypatch.setattr(poll, "PAGES_MAX", 1)
     polled.change(scoped=True)  # no number is missed, so nothing is asked for besides
     polled.upstream.script = [
-        answering("200 OK", page(event(1), cursor=str(number), more=True))
-        for number in range(1, 20)
+        answering("200 OK", page(event(1), cursor=str(number), more=True)) for number in range(1, 9)
     ]
     await started(polled)
     # What the first round brought was news, so the next one follows at once.
-    await polled.until(lambda: len(polled.upstream.asked) >= 6, advance_s=0.01)
-    assert await later(polled, 13) == 6
-    await polled.until(lambda: len(polled.upstream.asked) >= 9, advance_s=0.1)
+    await polled.until(lambda: len(polled.upstream.asked) == 2, advance_s=0.01)
+    assert await later(polled, 13) == 2
+    await polled.until(lambda: len(polled.upstream.asked) == 3, advance_s=0.1)
 
 
 async def test_source_that_is_no_longer_polled_is_left_alone(polled: PolledBox) -> None:
