@@ -10,10 +10,12 @@ import os
 import random
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,6 +33,8 @@ _PORTS = range(20_000, 32_000)
 _given: set[int] = set()
 _START_MAX_S = 20.0
 _STOP_MAX_S = 20.0
+_APPLIED_MAX_S = 60.0
+_NOT_APPLIED = "SELECT count(*) FROM events WHERE state <> 'applied'"
 
 
 def free_port() -> int:
@@ -80,6 +84,15 @@ class Server:
     @property
     def database(self) -> Path:
         return self.state / "hookbox.db"
+
+    def wait_until_applied(self) -> None:
+        """Every event that is stored has been worked on. A stop alone does not wait for that."""
+        uri = f"{self.database.as_uri()}?mode=ro"
+        deadline = time.monotonic() + _APPLIED_MAX_S
+        with closing(sqlite3.connect(uri, uri=True, timeout=0)) as database:
+            while (left := database.execute(_NOT_APPLIED).fetchone()[0]) > 0:
+                assert time.monotonic() < deadline, f"{left} events are not applied"
+                time.sleep(0.1)
 
     @property
     def pid(self) -> int:
