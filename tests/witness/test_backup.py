@@ -270,6 +270,7 @@ def test_restore_drill(server: MakeServer, memory: Path) -> None:
         assert again.words == {"duplicate": len(before)}
         anew = load(box.port, (hook(f"after{n}") for n in range(500)))
         assert anew.words == {"accepted": 500}
+        box.wait_until_applied()
         assert box.terminate() == 0
     restored = ids(box.database)
     assert before <= restored.keys()
