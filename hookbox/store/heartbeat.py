@@ -65,12 +65,6 @@ def beat(transaction: Transaction, now: int, silence_ms: int) -> Outage | None:
     return outage
 
 
-def last_beat(transaction: Transaction) -> int | None:
-    """When the box last could commit."""
-    row = transaction.execute(LAST).fetchone()
-    return None if row is None else int(row["beat_at"])
-
-
 def outages(transaction: Transaction, since: int) -> list[Outage]:
     """Those that ended after that, in order."""
     return [
