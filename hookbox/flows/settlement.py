@@ -56,6 +56,8 @@ class Settlement:
         """Nothing goes on to a destination that went away while the batch was worked on."""
         self.applied = [
             replace(done, onward=tuple(way for way in done.onward if way.target in targets))
+            if done.onward
+            else done
             for done in self.applied
         ]
 
