@@ -213,7 +213,7 @@ def pause(box: Box, destination: str, reason: str) -> None:
 
     def stop(transaction: Transaction) -> door.Fields:
         outbox.pause(transaction, name, word)
-        return {"held": _all_steps(outbox.hold, transaction, name)}
+        return {"held": outbox.hold(transaction, name, limit=-1)}
 
     fields = {"destination": name, "who": word.who, "reason": reason}
     held = door.change(box, "outbox.pause", fields, stop)["held"]
@@ -235,7 +235,7 @@ def resume(box: Box, destination: str) -> None:
 
     def go_on(transaction: Transaction) -> door.Fields:
         outbox.resume(transaction, name)
-        return {"released": _all_steps(outbox.release, transaction, name)}
+        return {"released": outbox.release(transaction, name, limit=-1)}
 
     released = door.change(box, "outbox.resume", {"destination": name}, go_on)["released"]
     click.echo(f"{name} goes on, {_jobs(released)} released")
@@ -244,13 +244,6 @@ def resume(box: Box, destination: str) -> None:
 def _known(box: Box, name: str) -> str:
     """The name, if a destination is called so. Raises OperatorError."""
     return chosen_destination(box.settings(), name).name
-
-
-def _all_steps(step: outbox.Step, transaction: Transaction, destination: str) -> int:
-    changed = 0
-    while (count := step(transaction, destination)) > 0:
-        changed += count
-    return changed
 
 
 def _jobs(count: int) -> str:

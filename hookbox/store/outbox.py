@@ -1,7 +1,7 @@
 """What a person does about the outbox: try a job now, give it up, stop and start a lane."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hookbox.errors import OperatorError
 from hookbox.store import forwarding, jobs, lanes, turns
@@ -22,9 +22,6 @@ SELECT id FROM job WHERE state = 'exhausted' AND target = :target ORDER BY id LI
 CANCEL = """
 UPDATE job SET state = 'cancelled', finished_at = :now, last_outcome = :outcome WHERE id = :id
 """
-
-# One bounded change of many jobs of a destination; how many it changed, 0 at the end.
-Step = Callable[[Transaction, str], int]
 
 # What becomes of a job that somebody else is at, or that is over, in words for a refusal.
 DOING: Mapping[str, str] = {
@@ -116,14 +113,15 @@ def resume(transaction: Transaction, destination: str) -> None:
         )
 
 
-def hold(transaction: Transaction, destination: str) -> int:
+def hold(transaction: Transaction, destination: str, limit: int = forwarding.STEP_MAX) -> int:
     """Hold the next of what waits for a paused destination; how many, 0 at the end."""
-    return forwarding.hold(transaction, forwarding.target_of(destination), forwarding.PAUSED)
+    target = forwarding.target_of(destination)
+    return forwarding.hold(transaction, target, forwarding.PAUSED, limit)
 
 
-def release(transaction: Transaction, destination: str) -> int:
+def release(transaction: Transaction, destination: str, limit: int = forwarding.STEP_MAX) -> int:
     """Let the next of what was held go; how many, 0 at the end."""
-    return forwarding.release(transaction, forwarding.target_of(destination))
+    return forwarding.release(transaction, forwarding.target_of(destination), limit)
 
 
 def _job(transaction: Transaction, job_id: int) -> Row:
