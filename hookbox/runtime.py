@@ -144,7 +144,9 @@ class Runtime:
         path, turning = self.settings.state / database.FILE_NAME, self.worker.turning
         self.erasures = Erasures(self.writer, path, self.seal, self.clock, turning)
         await self.erasures.start()
-        self.decisions = Decisions(self.writer, self.clock, self._wake_all, self.erasures)
+        self.decisions = Decisions(
+            self.writer, self.clock, self._wake_all, self.outbox.recall, self.erasures
+        )
         self.standstill = Standstill(self.writer, self.worker.turning, self.settings.state)
         self.retention = Retention(self.writer, self.clock, turning)
         await self.heartbeat.start()

@@ -11,19 +11,27 @@ from hookbox.flows.erase import Erasures
 from hookbox.store import outbox, quarantine, reprocess, suppressions
 from hookbox.store.connections import Transaction
 from hookbox.store.decisions import Verb, Word
+from hookbox.store.forwarding import target_of
 from hookbox.store.reprocess import Replays
 from hookbox.store.suppressions import Wanted
 from hookbox.store.writer import Writer
 
 
 class Decisions:
-    """Carries decisions out. `wake`: there is something new to apply."""
+    """Carries decisions out. `wake`: there is something new to do. `recall`: nothing more may begin
+    at this target.
+    """
 
     def __init__(
-        self, writer: Writer, clock: Clock, wake: Callable[[], None], erasures: Erasures
+        self,
+        writer: Writer,
+        clock: Clock,
+        wake: Callable[[], None],
+        recall: Callable[[str], None],
+        erasures: Erasures,
     ) -> None:
         self._writer, self._clock, self._wake = writer, clock, wake
-        self._erasures = erasures
+        self._recall, self._erasures = recall, erasures
 
     def word(self, who: str, reason: str) -> Word:
         """A person's word, given now."""
@@ -89,7 +97,9 @@ class Decisions:
     async def pause(self, destination: str, word: Word) -> int:
         """Bring nothing more to a destination; how many jobs wait for it."""
         await self._writer.write(partial(outbox.pause, destination=destination, word=word))
-        return await self._in_steps(partial(outbox.hold, destination=destination))
+        held = await self._in_steps(partial(outbox.hold, destination=destination))
+        self._recall(target_of(destination))
+        return held
 
     async def resume(self, destination: str) -> int:
         """Let a destination go on; how many jobs are due. Raises OperatorError."""

@@ -9,7 +9,6 @@ from litestar.handlers import BaseRouteHandler
 
 from hookbox.errors import OperatorError
 from hookbox.runtime import Runtime
-from hookbox.store.forwarding import target_of
 from hookbox.store.reprocess import APPLY_ONLY
 from hookbox.web.actions import Action, Fields, word
 from hookbox.web.feed import ID_MAX
@@ -33,10 +32,8 @@ def outbox_actions(runtime: Runtime) -> dict[str, Action]:
         return {}
 
     async def pause(fields: Fields) -> Fields:
-        destination = str(fields["destination"])
-        held = await decisions.pause(destination, word(runtime, fields))
-        runtime.outbox.recall(target_of(destination))
-        return {"held": held}
+        given = word(runtime, fields)
+        return {"held": await decisions.pause(str(fields["destination"]), given)}
 
     async def resume(fields: Fields) -> Fields:
         return {"released": await decisions.resume(str(fields["destination"]))}
