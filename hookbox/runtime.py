@@ -35,7 +35,7 @@ from hookbox.flows.tally import Tally
 from hookbox.flows.work import Worker
 from hookbox.net import Net
 from hookbox.settings import Settings
-from hookbox.store import bearer, database, forwarding, lanes, schema, secrets, sources
+from hookbox.store import bearer, database, forwarding, schema, secrets
 from hookbox.store.connections import Transaction
 from hookbox.store.lock import Lock
 from hookbox.store.reader import Reader
@@ -119,11 +119,7 @@ class Runtime:
         await self.writer.start()
         await self.reader.start()
         await self.feed.start()
-        instance = await self.writer.write(sources.next_instance)
-        taken = await self.writer.write(
-            partial(settlement.take_back, instance=instance, now=self.clock.now())
-        )
-        await self.writer.write(lanes.forget_breakers)
+        instance, taken = await self.writer.write(partial(settlement.succeed, now=self.clock.now()))
         if taken:
             log.warning("jobs of a process that died are available again jobs=%d", taken)
         budget = assembly.budget(self.settings)
@@ -185,8 +181,8 @@ class Runtime:
     async def _adopt(
         self, settings: Settings, change: Callable[[Transaction], None] | None = None
     ) -> None:
-        """Make `settings` the ones in force, or raise and change nothing. `change`: what of the
-        sealed store is changed at the same time.
+        """Make `settings` the ones in force, or raise ConfigError and change nothing. `change`:
+        what of the sealed store is changed at the same time.
         """
         now = self.clock.now()
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from hookbox.rules import backoff
 from hookbox.rules.suppression import Budget
-from hookbox.store import forwarding, jobs, ledger, quarantine
+from hookbox.store import forwarding, jobs, lanes, ledger, quarantine, sources
 from hookbox.store.connections import Transaction
 from hookbox.store.forwarding import Onward
 from hookbox.store.jobs import Job, Lease
@@ -96,6 +96,15 @@ def _settle_failure(transaction: Transaction, failure: Failure, now: int) -> Non
         return
     jobs.exhaust(transaction, job.id, outcome=failure.error, now=now)
     quarantine.set_aside(transaction, job.event_id, FAILED, now)
+
+
+def succeed(transaction: Transaction, now: int) -> tuple[int, int]:
+    """At start: take the place of the processes before; the number of this one, and how many jobs
+    are taken back.
+    """
+    instance = sources.next_instance(transaction)
+    lanes.forget_breakers(transaction)
+    return instance, take_back(transaction, instance, now)
 
 
 def take_back(transaction: Transaction, instance: int, now: int) -> int:

@@ -21,7 +21,7 @@ from hookbox.model import Via
 from hookbox.providers import PROVIDERS
 from hookbox.providers.contract import Trust
 from hookbox.rules.suppression import Budget
-from hookbox.store import forwarding, jobs, lanes, sources
+from hookbox.store import forwarding, jobs, sources
 from hookbox.store.connections import Transaction
 from hookbox.store.proposals import DeliveryRow, Proposal
 from hookbox.store.writer import Writer
@@ -52,7 +52,9 @@ class Life:
     async def start(self) -> None:
         """Raises StoreError."""
         await self.writer.start()
-        taken = await self.writer.write(self._take_over)
+        self.instance, taken = await self.writer.write(
+            partial(settlement.succeed, now=self.clock.now())
+        )
         self.world.note(f"starts as instance {self.instance}, {taken} jobs taken back")
         self.outbox = Outbox(self.writer, self.clock, self.instance)
         self.worker = Worker(
@@ -64,12 +66,6 @@ class Life:
         for post in self.world.plan.posts:
             if post.number in self.world.posts_due:
                 self.beside(self._send(post))
-
-    def _take_over(self, transaction: Transaction) -> int:
-        """What earlier lives left; how many jobs."""
-        self.instance = sources.next_instance(transaction)
-        lanes.forget_breakers(transaction)
-        return settlement.take_back(transaction, self.instance, self.clock.now())
 
     async def adopt(self) -> None:
         """Take the configuration of this moment live."""
