@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from hookbox.clock import ManualClock
-from hookbox.store import database, schema, sources
+from hookbox.store import backup, database, schema, sources
 from hookbox.store.writer import Writer
+from tests.store.boxes import NOW, filled, store
 
 
 @pytest.fixture
@@ -45,3 +46,17 @@ def rows(path: Path) -> Rows:
             return [tuple(row) for row in connection.execute(sql)]
 
     return query
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return filled(tmp_path / "state")
+
+
+@pytest.fixture
+def taken(state: Path, tmp_path: Path) -> Path:
+    """A backup, after which the box went on for a while."""
+    path = backup.take(state, tmp_path / "b.db", NOW).path
+    with database.exclusive(state) as run:
+        store(run, "later", "latest")
+    return path

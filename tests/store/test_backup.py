@@ -10,12 +10,7 @@ import pytest
 
 from hookbox.errors import OperatorError, StoreDamaged, StoreError
 from hookbox.store import backup, copies, database, drafts, redaction
-from tests.store.boxes import NOW, digest, filled, keys, names, store
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> Path:
-    return filled(tmp_path / "state")
+from tests.store.boxes import NOW, digest, keys, names, store
 
 
 def test_backup_is_one_private_file_that_holds_everything(state: Path, tmp_path: Path) -> None:

@@ -2,30 +2,14 @@
 
 from pathlib import Path
 
-import pytest
-
 from hookbox.store import admissions, backup, database, forwarding, jobs, numbering, quarantine
 from hookbox.store.admissions import Ids
 from hookbox.store.forwarding import Onward
 from hookbox.store.restore import restore
-from tests.store.boxes import HOUR, NOW, admitted, filled, store
+from tests.store.boxes import HOUR, NOW, admitted
 from tests.store.offers import event, proposal
 
 TARGET = forwarding.target_of("app")
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> Path:
-    return filled(tmp_path / "state")
-
-
-@pytest.fixture
-def taken(state: Path, tmp_path: Path) -> Path:
-    """A backup, after which the box went on for a while."""
-    path = backup.take(state, tmp_path / "b.db", NOW).path
-    with database.exclusive(state) as run:
-        store(run, "later", "latest")
-    return path
 
 
 def last_ids(state: Path) -> dict[str, int]:

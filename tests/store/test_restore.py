@@ -12,21 +12,7 @@ from hookbox.errors import HookboxError, OperatorError, StoreBusy, StoreDamaged,
 from hookbox.store import backup, copies, database, schema, sources, succession
 from hookbox.store.lock import Lock
 from hookbox.store.restore import restore
-from tests.store.boxes import HOUR, NOW, admitted, digest, filled, keys, names, store
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> Path:
-    return filled(tmp_path / "state")
-
-
-@pytest.fixture
-def taken(state: Path, tmp_path: Path) -> Path:
-    """A backup, after which the box went on for a while."""
-    path = backup.take(state, tmp_path / "b.db", NOW).path
-    with database.exclusive(state) as run:
-        store(run, "later", "latest")
-    return path
+from tests.store.boxes import HOUR, NOW, admitted, digest, keys, names
 
 
 def test_restored_box_is_as_it_was_and_the_other_is_set_aside_whole(
